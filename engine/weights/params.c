@@ -1,0 +1,105 @@
+#include "weights/params.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+void ms_params_init(struct ms_params *params) {
+  memset(params, 0, sizeof *params);
+}
+
+void ms_params_release(struct ms_params *params) {
+  free(params->list);
+  free(params->data);
+  memset(params, 0, sizeof *params);
+}
+
+int ms_params_add(struct ms_params *params, const char *name, int ndim, const int64_t *dims) {
+  struct ms_param *param;
+  assert(ndim >= 1 && ndim <= MS_MAX_DIMS && !params->data);
+  if (params->count == params->room) {
+    int room = params->room ? params->room * 2 : 64;
+    struct ms_param *list = realloc(params->list, (size_t)room * sizeof *list);
+    if (!list)
+      return MS_ENOMEM;
+    params->list = list;
+    params->room = room;
+  }
+  param = &params->list[params->count];
+  memset(param, 0, sizeof *param);
+  snprintf(param->name, sizeof param->name, "%s", name);
+  param->ndim = ndim;
+  param->count = 1;
+  for (int i = 0; i < ndim; i++) {
+    param->dims[i] = dims[i];
+    param->count *= dims[i];
+  }
+  param->offset = params->total;
+  param->layer = -1;
+  param->kind = ndim == 1 ? MS_PARAM_VECTOR : MS_PARAM_MATRIX;
+  param->start_scale = 1;
+  params->total += (param->count + 31) / 32 * 32;
+  return params->count++;
+}
+
+int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_error *error) {
+  size_t bytes = ((size_t)params->total * msk_type_size(type) + 63) / 64 * 64;
+  params->type = type;
+  params->data = aligned_alloc(64, bytes ? bytes : 64);
+  if (!params->data)
+    return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for weights", (double)bytes / 1048576);
+  memset(params->data, 0, bytes);
+  return 0;
+}
+
+void ms_params_randomize(struct ms_params *params, uint64_t seed) {
+  for (int i = 0; i < params->count; i++) {
+    const struct ms_param *param = &params->list[i];
+    double fan_in = param->ndim > 1 ? (double)(param->count / param->dims[0]) : 1;
+    struct ms_random random = {.seed = seed, .stream = (uint64_t)i + 1};
+    void *data = ms_params_at(params, i);
+    for (int64_t j = 0; j < param->count; j++) {
+      double value = 0;
+      switch (param->start) {
+      case MS_START_ZERO:
+        break;
+      case MS_START_ONE:
+        value = 1;
+        break;
+      case MS_START_FAN_IN:
+        value = ms_random_normal(&random) * param->start_scale / sqrt(fan_in);
+        break;
+      case MS_START_NORMAL:
+        value = ms_random_normal(&random) * param->start_scale;
+        break;
+      case MS_START_UNIFORM_FAN_IN:
+        value = ms_random_range(&random, -1, 1) * param->start_scale / sqrt(fan_in);
+        break;
+      }
+      value += param->start_mean;
+      if (params->type == MSK_F32)
+        ((float *)data)[j] = (float)value;
+      else
+        ((uint16_t *)data)[j] = msk_f32_to_bf16((float)value);
+    }
+  }
+}
+
+const struct ms_param *ms_params_find(const struct ms_params *params, const char *name) {
+  for (int i = 0; i < params->count; i++)
+    if (!strcmp(params->list[i].name, name))
+      return &params->list[i];
+  return NULL;
+}
+
+void ms_params_read_f32(const struct ms_params *params, int i, float *out) {
+  const struct ms_param *param = &params->list[i];
+  const void *data = ms_params_at(params, i);
+  for (int64_t j = 0; j < param->count; j++)
+    out[j] = params->type == MSK_F32 ? ((const float *)data)[j] : msk_bf16_to_f32(((const uint16_t *)data)[j]);
+}
