@@ -1,0 +1,45 @@
+/* What every job of the engine shares: the machine it may use and the hooks through which it reports.
+ *
+ * A job runs on the caller's thread until it is done; hooks are called on that thread (never from pool threads), must be quick and
+ * must not call the engine. Strings and arrays given to a hook live until it returns. */
+#pragma once
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "ms-error.h"
+
+struct ms_machine {
+  int threads;             /* 0: one per processor that the process may use */
+  int reference;           /* use the C reference kernels only */
+  size_t host_memory;      /* bytes the process may have resident at its peak; 0: 70 % of what is available at the start */
+  const char *data_folder; /* where models, configurations and recipes lie */
+};
+
+struct ms_progress {
+  const char *phase; /* "load", "text", "sample", "decode", "refine", "train", "encode", "render", "validate" ... */
+  int64_t done, total;
+  double seconds, seconds_left; /* of the whole job; left < 0: not known yet */
+};
+
+struct ms_metric { /* a named number at a step, or at a time */
+  const char *name;
+  double value;
+};
+
+struct ms_preview { /* a small moving picture of the clip as the network sees it now */
+  int width, height, frames;
+  double fps;
+  const uint8_t *rgb; /* [frames, height, width, 3] */
+  int step, steps;
+};
+
+enum ms_log_level { MS_LOG_INFO, MS_LOG_WARNING };
+
+struct ms_hooks {
+  void *data;
+  void (*progress)(void *data, const struct ms_progress *progress);
+  void (*metrics)(void *data, int64_t step, const struct ms_metric *metrics, int count);
+  void (*preview)(void *data, const struct ms_preview *preview);
+  void (*log)(void *data, enum ms_log_level level, const char *message);
+  const atomic_int *cancel; /* non-zero: stop; polled between tiles, so within a second. NULL: never */
+};
