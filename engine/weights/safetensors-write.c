@@ -81,15 +81,32 @@ done:
   return text;
 }
 
-int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
-                         struct ms_error *error) {
+/* Values that are made on the way pass through a buffer of this many bytes. */
+#define PIECE (1 << 20)
+
+static int write_filled(struct ms_file_out *out, const struct ms_tensor_out *tensor, int index, ms_tensor_fill_fn fill,
+                        void *data, void *piece, struct ms_error *error) {
+  size_t size = ms_dtype_size(tensor->dtype);
+  int64_t total = (int64_t)(tensor_bytes(tensor) / size), step = PIECE / (int64_t)size;
+  int code = 0;
+  for (int64_t at = 0; code == 0 && at < total; at += step) {
+    int64_t n = total - at < step ? total - at : step;
+    fill(data, index, at, n, piece);
+    code = ms_file_out_write(out, piece, (size_t)n * size, error);
+  }
+  return code;
+}
+
+int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
+                              ms_tensor_fill_fn fill, void *data, struct ms_error *error) {
   const struct ms_tensor_out **order = calloc((size_t)count + 1, sizeof *order);
   struct ms_file_out out = {0};
   unsigned char prefix[8];
   char *header = NULL;
+  void *piece = fill ? malloc(PIECE) : NULL;
   size_t length;
   int code;
-  if (!order) {
+  if (!order || (fill && !piece)) {
     code = ms_error_set(error, MS_ENOMEM, "cannot write \"%.300s\": out of memory", path);
     goto done;
   }
@@ -108,13 +125,25 @@ int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, 
     code = ms_file_out_write(&out, prefix, sizeof prefix, error);
   if (code == 0)
     code = ms_file_out_write(&out, header, length, error);
-  for (int i = 0; code == 0 && i < count; i++)
-    code = ms_file_out_write(&out, order[i]->data, tensor_bytes(order[i]), error);
+  for (int i = 0; code == 0 && i < count; i++) {
+    if (order[i]->data)
+      code = ms_file_out_write(&out, order[i]->data, tensor_bytes(order[i]), error);
+    else if (fill)
+      code = write_filled(&out, order[i], (int)(order[i] - tensors), fill, data, piece, error);
+    else
+      assert(tensor_bytes(order[i]) == 0);
+  }
   if (code == 0)
     code = ms_file_out_commit(&out, error);
 done:
   ms_file_out_abandon(&out);
+  free(piece);
   free(header);
   free(order);
   return code;
+}
+
+int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
+                         struct ms_error *error) {
+  return ms_safetensors_write_with(path, tensors, count, metadata, NULL, NULL, error);
 }

@@ -259,3 +259,11 @@ const char *ms_safetensors_metadata(const struct ms_safetensors *file, const cha
 const char *ms_safetensors_path(const struct ms_safetensors *file) {
   return file->path;
 }
+
+void ms_safetensors_forget(const struct ms_tensor_view *view) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)view->data, end = begin + view->bytes;
+  begin = (begin + page - 1) / page * page; /* whole pages only: the others hold neighbours */
+  end = end / page * page;
+  if (begin < end)
+    madvise((void *)begin, end - begin, MADV_DONTNEED);
+}

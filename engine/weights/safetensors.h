@@ -37,6 +37,8 @@ const struct ms_tensor_view *ms_safetensors_at(const struct ms_safetensors *file
 const struct ms_tensor_view *ms_safetensors_find(const struct ms_safetensors *file, const char *name); /* NULL: none */
 const char *ms_safetensors_metadata(const struct ms_safetensors *file, const char *key);                 /* NULL: none */
 const char *ms_safetensors_path(const struct ms_safetensors *file);
+/* Lets the system take back the memory that reading the view's data filled; reading it again costs a read from the disk. */
+void ms_safetensors_forget(const struct ms_tensor_view *view);
 
 /* Converts any numeric dtype. out holds view->count elements. */
 void ms_tensor_read_f32(const struct ms_tensor_view *view, float *out);
@@ -47,9 +49,16 @@ struct ms_tensor_out {
   enum ms_dtype dtype;
   int ndim;
   int64_t dims[MS_TENSOR_MAX_DIMS];
-  const void *data;
+  const void *data; /* NULL: asked for piece by piece, see ms_safetensors_write_with */
 };
 /* metadata: pairs key, value, NULL-terminated list, or NULL. Tensors are laid out by element size (largest first), then name;
  * the bytes depend on the contents alone. Returns 0 or MS_EOUTPUT (message names the path and the system's reason). */
 int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
                          struct ms_error *error);
+
+/* Fills out with elements begin .. begin + count - 1 of tensors[tensor], in its dtype. */
+typedef void (*ms_tensor_fill_fn)(void *data, int tensor, int64_t begin, int64_t count, void *out);
+/* The same for tensors whose values are made while they are written: those without data come from `fill`, so that a model
+ * larger than memory can be converted. */
+int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
+                              ms_tensor_fill_fn fill, void *data, struct ms_error *error);

@@ -1,0 +1,151 @@
+#include "weights/params-file.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void shape_text(int ndim, const int64_t *dims, char *text, size_t size) {
+  size_t at = (size_t)snprintf(text, size, "[");
+  for (int i = 0; i < ndim && at < size; i++)
+    at += (size_t)snprintf(text + at, size - at, "%s%lld", i ? "," : "", (long long)dims[i]);
+  if (at < size)
+    snprintf(text + at, size - at, "]");
+}
+
+/* Equal once dimensions of 1 are left out. */
+static int same_shape(const struct ms_param *param, const struct ms_tensor_view *view) {
+  int i = 0, j = 0;
+  for (;;) {
+    while (i < param->ndim && param->dims[i] == 1)
+      i++;
+    while (j < view->ndim && view->dims[j] == 1)
+      j++;
+    if (i == param->ndim || j == view->ndim)
+      return i == param->ndim && j == view->ndim;
+    if (param->dims[i++] != view->dims[j++])
+      return 0;
+  }
+}
+
+static void convert(const struct ms_tensor_view *view, enum msk_type type, void *out) {
+  enum { PIECE = 4096 };
+  float piece[PIECE];
+  size_t size = ms_dtype_size(view->dtype);
+  if (type == MSK_F32) {
+    ms_tensor_read_f32(view, out);
+    return;
+  }
+  if (view->dtype == MS_DTYPE_BF16) {
+    memcpy(out, view->data, view->bytes);
+    return;
+  }
+  for (int64_t at = 0; at < view->count; at += PIECE) {
+    struct ms_tensor_view part = *view;
+    part.count = view->count - at < PIECE ? view->count - at : PIECE;
+    part.bytes = (size_t)part.count * size;
+    part.data = (const char *)view->data + (size_t)at * size;
+    ms_tensor_read_f32(&part, piece);
+    for (int64_t i = 0; i < part.count; i++)
+      ((uint16_t *)out)[at + i] = msk_f32_to_bf16(piece[i]);
+  }
+}
+
+static int load_one(struct ms_params *params, int index, struct ms_safetensors *const *files, int count, const char *prefix,
+                    struct ms_error *error) {
+  const struct ms_param *param = &params->list[index];
+  const struct ms_tensor_view *view = NULL;
+  char name[512], wanted[160], found[160];
+  int file;
+  snprintf(name, sizeof name, "%s%s", prefix ? prefix : "", param->name);
+  for (file = 0; file < count; file++) {
+    view = ms_safetensors_find(files[file], name);
+    if (view)
+      break;
+  }
+  shape_text(param->ndim, param->dims, wanted, sizeof wanted);
+  if (!view) {
+    if (count == 1)
+      return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" %.80s is missing in \"%.200s\"", name, wanted,
+                          ms_safetensors_path(files[0]));
+    return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" %.80s is missing in all %d files (\"%.160s\" ...)", name, wanted,
+                        count, count ? ms_safetensors_path(files[0]) : "");
+  }
+  if (!same_shape(param, view)) {
+    shape_text(view->ndim, view->dims, found, sizeof found);
+    return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" of \"%.160s\" has shape %.80s, wanted is %.80s", name,
+                        ms_safetensors_path(files[file]), found, wanted);
+  }
+  convert(view, params->type, ms_params_at(params, index));
+  ms_safetensors_forget(view);
+  return 0;
+}
+
+int ms_params_load(struct ms_params *params, struct ms_safetensors *const *files, int count, const char *prefix,
+                   struct ms_error *error) {
+  for (int i = 0; i < params->count; i++) {
+    int code = load_one(params, i, files, count, prefix, error);
+    if (code < 0)
+      return code;
+  }
+  return 0;
+}
+
+struct values {
+  const struct ms_params *params;
+  const float *flat;
+};
+
+static void fill_bf16(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+  const struct values *values = data;
+  const float *from = values->flat + values->params->list[tensor].offset + begin;
+  for (int64_t i = 0; i < count; i++)
+    ((uint16_t *)out)[i] = msk_f32_to_bf16(from[i]);
+}
+
+/* Tensors for the writer with dtype and data left open; NULL: out of memory. */
+static struct ms_tensor_out *outline(const struct ms_params *params, const char *path, struct ms_error *error) {
+  struct ms_tensor_out *tensors = calloc((size_t)params->count + 1, sizeof *tensors);
+  if (!tensors) {
+    ms_error_set(error, MS_ENOMEM, "cannot write \"%.300s\": out of memory", path);
+    return NULL;
+  }
+  for (int i = 0; i < params->count; i++) {
+    tensors[i].name = params->list[i].name;
+    tensors[i].ndim = params->list[i].ndim;
+    memcpy(tensors[i].dims, params->list[i].dims, sizeof params->list[i].dims);
+  }
+  return tensors;
+}
+
+int ms_params_save(const struct ms_params *params, const char *path, const char *const *metadata, struct ms_error *error) {
+  struct ms_tensor_out *tensors = outline(params, path, error);
+  int code;
+  if (!tensors)
+    return MS_ENOMEM;
+  for (int i = 0; i < params->count; i++) {
+    tensors[i].dtype = params->type == MSK_F32 ? MS_DTYPE_F32 : MS_DTYPE_BF16;
+    tensors[i].data = ms_params_at(params, i);
+  }
+  code = ms_safetensors_write(path, tensors, params->count, metadata, error);
+  free(tensors);
+  return code;
+}
+
+int ms_params_save_values(const struct ms_params *params, const float *values, enum ms_dtype dtype, const char *path,
+                          const char *const *metadata, struct ms_error *error) {
+  struct ms_tensor_out *tensors = outline(params, path, error);
+  struct values source = {params, values};
+  int code;
+  if (!tensors)
+    return MS_ENOMEM;
+  assert(dtype == MS_DTYPE_F32 || dtype == MS_DTYPE_BF16);
+  for (int i = 0; i < params->count; i++) {
+    tensors[i].dtype = dtype;
+    if (dtype == MS_DTYPE_F32)
+      tensors[i].data = values + params->list[i].offset;
+  }
+  code = ms_safetensors_write_with(path, tensors, params->count, metadata, fill_bf16, &source, error);
+  free(tensors);
+  return code;
+}
