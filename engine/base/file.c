@@ -27,15 +27,17 @@ static int open_failed(const char *path, int number, struct ms_error *error) {
   char *folder = folder_of(path);
   int code;
   if (folder && number == ENOENT)
-    code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.200s\": the folder \"%.160s\" does not exist", path, folder);
+    code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.200s\": the folder \"%.160s\" does not exist",
+                        path, folder);
   else
     code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": %s", path, reason(number));
   free(folder);
   return code;
 }
 
-/* Opens and locks the part file. A writer that was finishing may have renamed the file between our open and our lock; then
- * what we hold is no longer the part file but somebody's result, and we start again. Returns a descriptor or -errno. */
+/* Opens and locks the part file. A writer that was finishing may have renamed the file between our open and
+ * our lock; then what we hold is no longer the part file but somebody's result, and we start again. Returns a
+ * descriptor or -errno. */
 static int open_part(const char *part) {
   for (int tries = 0; tries < 100; tries++) {
     struct stat mine, there;
@@ -46,7 +48,8 @@ static int open_part(const char *part) {
       close(fd);
       return -EWOULDBLOCK;
     }
-    if (fstat(fd, &mine) == 0 && stat(part, &there) == 0 && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev) {
+    if (fstat(fd, &mine) == 0 && stat(part, &there) == 0 && mine.st_ino == there.st_ino &&
+        mine.st_dev == there.st_dev) {
       if (ftruncate(fd, 0) == 0)
         return fd;
       number = errno;
@@ -77,8 +80,9 @@ int ms_file_out_open(struct ms_file_out *out, const char *path, struct ms_error 
   sprintf(out->part, "%s.part", path);
   out->fd = open_part(out->part);
   if (out->fd == -EWOULDBLOCK) {
-    code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.200s\": another program is writing it (\"%.200s\" is in use)",
-                        path, out->part);
+    code = ms_error_set(error, MS_EOUTPUT,
+                        "cannot write \"%.200s\": another program is writing it (\"%.200s\" is in use)", path,
+                        out->part);
     goto fail;
   }
   if (out->fd < 0) {
@@ -102,7 +106,8 @@ int ms_file_out_write(struct ms_file_out *out, const void *data, size_t size, st
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
-      return ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": %s", out->path, reason(n < 0 ? errno : ENOSPC));
+      return ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": %s", out->path,
+                          reason(n < 0 ? errno : ENOSPC));
     at += n;
     size -= (size_t)n;
   }
@@ -188,7 +193,8 @@ int ms_file_read_all(const char *path, size_t max_bytes, char **data, size_t *si
     goto done;
   }
   if ((uint64_t)info.st_size > max_bytes) {
-    code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %lld bytes are more than the %zu expected at most", path,
+    code = ms_error_set(error, MS_EINPUT,
+                        "cannot read \"%.300s\": %lld bytes are more than the %zu expected at most", path,
                         (long long)info.st_size, max_bytes);
     goto done;
   }
@@ -203,7 +209,8 @@ int ms_file_read_all(const char *path, size_t max_bytes, char **data, size_t *si
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0) {
-      code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", path, n < 0 ? reason(errno) : "it became shorter");
+      code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", path,
+                          n < 0 ? reason(errno) : "it became shorter");
       goto done;
     }
     got += (size_t)n;

@@ -5,34 +5,36 @@
  *   if (ms_file_out_write (&out, data, size, error) < 0 || ms_file_out_commit (&out, error) < 0)
  *     ms_file_out_abandon (&out);
  *
- * The bytes grow in PATH.part in the same folder, locked against a second writer; commit syncs it, renames it to PATH and
- * syncs the folder. What a killed program leaves behind is PATH.part, which the next writer of PATH takes over. */
+ * The bytes grow in PATH.part in the same folder, locked against a second writer; commit syncs it, renames it
+ * to PATH and syncs the folder. What a killed program leaves behind is PATH.part, which the next writer of
+ * PATH takes over. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 #include "ms-error.h"
 
 struct ms_file_out {
-  int fd;       /* of PATH.part; -1: closed */
-  char *path;   /* the target; owned */
-  char *part;   /* PATH.part; owned */
+  int fd;     /* of PATH.part; -1: closed */
+  char *path; /* the target; owned */
+  char *part; /* PATH.part; owned */
 };
 
-/* Returns 0, or MS_EOUTPUT with the path and the reason: no such folder, not a folder, no permission, disk full, target is a
- * folder or a device, somebody else is writing it. On failure `out` needs no release. */
+/* Returns 0, or MS_EOUTPUT with the path and the reason: no such folder, not a folder, no permission, disk
+ * full, target is a folder or a device, somebody else is writing it. On failure `out` needs no release. */
 int ms_file_out_open(struct ms_file_out *out, const char *path, struct ms_error *error);
 int ms_file_out_write(struct ms_file_out *out, const void *data, size_t size, struct ms_error *error);
-/* Returns 0: the file is at `path` and `out` is released; or MS_EOUTPUT: nothing is at `path` but what was there before, and
- * the caller still has to abandon. */
+/* Returns 0: the file is at `path` and `out` is released; or MS_EOUTPUT: nothing is at `path` but what was
+ * there before, and the caller still has to abandon. */
 int ms_file_out_commit(struct ms_file_out *out, struct ms_error *error);
 /* Removes PATH.part and releases. Harmless after commit, or on a zeroed object. */
 void ms_file_out_abandon(struct ms_file_out *out);
 
 /* Writes a whole file in one go. MS_EOUTPUT. */
 int ms_file_write_all(const char *path, const void *data, size_t size, struct ms_error *error);
-/* Tries whether a file can be made at path, by making PATH.part, writing a little and removing it. MS_EOUTPUT. */
+/* Tries whether a file can be made at path, by making PATH.part, writing a little and removing it.
+ * MS_EOUTPUT. */
 int ms_file_check(const char *path, struct ms_error *error);
 
-/* Reads a regular file of at most max_bytes; *data is allocated, the caller frees it, and a zero byte follows the contents.
- * MS_EINPUT (missing, not a file, too large, read error) or MS_ENOMEM. */
+/* Reads a regular file of at most max_bytes; *data is allocated, the caller frees it, and a zero byte follows
+ * the contents. MS_EINPUT (missing, not a file, too large, read error) or MS_ENOMEM. */
 int ms_file_read_all(const char *path, size_t max_bytes, char **data, size_t *size, struct ms_error *error);

@@ -9,11 +9,11 @@ static const struct {
   const char *name;
   size_t size;
 } dtypes[] = {
-  [MS_DTYPE_BOOL] = {"BOOL", 1},       [MS_DTYPE_U8] = {"U8", 1},           [MS_DTYPE_I8] = {"I8", 1},
-  [MS_DTYPE_F8_E4M3] = {"F8_E4M3", 1}, [MS_DTYPE_F8_E5M2] = {"F8_E5M2", 1}, [MS_DTYPE_I16] = {"I16", 2},
-  [MS_DTYPE_U16] = {"U16", 2},         [MS_DTYPE_F16] = {"F16", 2},         [MS_DTYPE_BF16] = {"BF16", 2},
-  [MS_DTYPE_I32] = {"I32", 4},         [MS_DTYPE_U32] = {"U32", 4},         [MS_DTYPE_F32] = {"F32", 4},
-  [MS_DTYPE_F64] = {"F64", 8},         [MS_DTYPE_I64] = {"I64", 8},         [MS_DTYPE_U64] = {"U64", 8},
+    [MS_DTYPE_BOOL] = {"BOOL", 1},       [MS_DTYPE_U8] = {"U8", 1},           [MS_DTYPE_I8] = {"I8", 1},
+    [MS_DTYPE_F8_E4M3] = {"F8_E4M3", 1}, [MS_DTYPE_F8_E5M2] = {"F8_E5M2", 1}, [MS_DTYPE_I16] = {"I16", 2},
+    [MS_DTYPE_U16] = {"U16", 2},         [MS_DTYPE_F16] = {"F16", 2},         [MS_DTYPE_BF16] = {"BF16", 2},
+    [MS_DTYPE_I32] = {"I32", 4},         [MS_DTYPE_U32] = {"U32", 4},         [MS_DTYPE_F32] = {"F32", 4},
+    [MS_DTYPE_F64] = {"F64", 8},         [MS_DTYPE_I64] = {"I64", 8},         [MS_DTYPE_U64] = {"U64", 8},
 };
 
 size_t ms_dtype_size(enum ms_dtype dtype) {
@@ -24,8 +24,8 @@ const char *ms_dtype_name(enum ms_dtype dtype) {
   return dtypes[dtype].name;
 }
 
-/* Binary floating point with `mantissa` bits of fraction and exponent bias `bias`, sign, exponent and fraction as given;
- * exponents of all ones are up to the caller. */
+/* Binary floating point with `mantissa` bits of fraction and exponent bias `bias`, sign, exponent and
+ * fraction as given; exponents of all ones are up to the caller. */
 static double small_float(int sign, int exponent, int fraction, int mantissa, int bias) {
   double value = exponent ? ldexp((1 << mantissa) + fraction, exponent - bias - mantissa)
                           : ldexp(fraction, 1 - bias - mantissa);

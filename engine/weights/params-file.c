@@ -51,8 +51,8 @@ static void convert(const struct ms_tensor_view *view, enum msk_type type, void 
   }
 }
 
-static int load_one(struct ms_params *params, int index, struct ms_safetensors *const *files, int count, const char *prefix,
-                    struct ms_error *error) {
+static int load_one(struct ms_params *params, int index, struct ms_safetensors *const *files, int count,
+                    const char *prefix, struct ms_error *error) {
   const struct ms_param *param = &params->list[index];
   const struct ms_tensor_view *view = NULL;
   char name[512], wanted[160], found[160];
@@ -68,21 +68,22 @@ static int load_one(struct ms_params *params, int index, struct ms_safetensors *
     if (count == 1)
       return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" %.80s is missing in \"%.200s\"", name, wanted,
                           ms_safetensors_path(files[0]));
-    return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" %.80s is missing in all %d files (\"%.160s\" ...)", name, wanted,
+    return ms_error_set(error, MS_EINPUT,
+                        "tensor \"%.120s\" %.80s is missing in all %d files (\"%.160s\" ...)", name, wanted,
                         count, count ? ms_safetensors_path(files[0]) : "");
   }
   if (!same_shape(param, view)) {
     shape_text(view->ndim, view->dims, found, sizeof found);
-    return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" of \"%.160s\" has shape %.80s, wanted is %.80s", name,
-                        ms_safetensors_path(files[file]), found, wanted);
+    return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" of \"%.160s\" has shape %.80s, wanted is %.80s",
+                        name, ms_safetensors_path(files[file]), found, wanted);
   }
   convert(view, params->type, ms_params_at(params, index));
   ms_safetensors_forget(view);
   return 0;
 }
 
-int ms_params_load(struct ms_params *params, struct ms_safetensors *const *files, int count, const char *prefix,
-                   struct ms_error *error) {
+int ms_params_load(struct ms_params *params, struct ms_safetensors *const *files, int count,
+                   const char *prefix, struct ms_error *error) {
   for (int i = 0; i < params->count; i++) {
     int code = load_one(params, i, files, count, prefix, error);
     if (code < 0)
@@ -104,7 +105,8 @@ static void fill_bf16(void *data, int tensor, int64_t begin, int64_t count, void
 }
 
 /* Tensors for the writer with dtype and data left open; NULL: out of memory. */
-static struct ms_tensor_out *outline(const struct ms_params *params, const char *path, struct ms_error *error) {
+static struct ms_tensor_out *outline(const struct ms_params *params, const char *path,
+                                     struct ms_error *error) {
   struct ms_tensor_out *tensors = calloc((size_t)params->count + 1, sizeof *tensors);
   if (!tensors) {
     ms_error_set(error, MS_ENOMEM, "cannot write \"%.300s\": out of memory", path);
@@ -118,7 +120,8 @@ static struct ms_tensor_out *outline(const struct ms_params *params, const char 
   return tensors;
 }
 
-int ms_params_save(const struct ms_params *params, const char *path, const char *const *metadata, struct ms_error *error) {
+int ms_params_save(const struct ms_params *params, const char *path, const char *const *metadata,
+                   struct ms_error *error) {
   struct ms_tensor_out *tensors = outline(params, path, error);
   int code;
   if (!tensors)
@@ -132,8 +135,8 @@ int ms_params_save(const struct ms_params *params, const char *path, const char 
   return code;
 }
 
-int ms_params_save_values(const struct ms_params *params, const float *values, enum ms_dtype dtype, const char *path,
-                          const char *const *metadata, struct ms_error *error) {
+int ms_params_save_values(const struct ms_params *params, const float *values, enum ms_dtype dtype,
+                          const char *path, const char *const *metadata, struct ms_error *error) {
   struct ms_tensor_out *tensors = outline(params, path, error);
   struct values source = {params, values};
   int code;

@@ -51,13 +51,14 @@ static json_t *tensor_object(const struct ms_tensor_out *tensor, size_t begin) {
   json_t *shape = json_array();
   for (int i = 0; i < tensor->ndim; i++)
     json_array_append_new(shape, json_integer(tensor->dims[i]));
-  return json_pack("{s:s, s:o, s:[I,I]}", "dtype", ms_dtype_name(tensor->dtype), "shape", shape, "data_offsets",
-                   (json_int_t)begin, (json_int_t)(begin + tensor_bytes(tensor)));
+  return json_pack("{s:s, s:o, s:[I,I]}", "dtype", ms_dtype_name(tensor->dtype), "shape", shape,
+                   "data_offsets", (json_int_t)begin, (json_int_t)(begin + tensor_bytes(tensor)));
 }
 
-/* The header as text padded with spaces to a multiple of 8, so that the data is aligned; NULL: out of memory, or a text that
- * is not UTF-8. */
-static char *header_text(const struct ms_tensor_out *const *order, int count, const char *const *metadata, size_t *length) {
+/* The header as text padded with spaces to a multiple of 8, so that the data is aligned; NULL: out of memory,
+ * or a text that is not UTF-8. */
+static char *header_text(const struct ms_tensor_out *const *order, int count, const char *const *metadata,
+                         size_t *length) {
   json_t *header = json_object();
   size_t at = 0, size;
   char *text = NULL;
@@ -84,8 +85,8 @@ done:
 /* Values that are made on the way pass through a buffer of this many bytes. */
 #define PIECE (1 << 20)
 
-static int write_filled(struct ms_file_out *out, const struct ms_tensor_out *tensor, int index, ms_tensor_fill_fn fill,
-                        void *data, void *piece, struct ms_error *error) {
+static int write_filled(struct ms_file_out *out, const struct ms_tensor_out *tensor, int index,
+                        ms_tensor_fill_fn fill, void *data, void *piece, struct ms_error *error) {
   size_t size = ms_dtype_size(tensor->dtype);
   int64_t total = (int64_t)(tensor_bytes(tensor) / size), step = PIECE / (int64_t)size;
   int code = 0;
@@ -97,8 +98,9 @@ static int write_filled(struct ms_file_out *out, const struct ms_tensor_out *ten
   return code;
 }
 
-int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
-                              ms_tensor_fill_fn fill, void *data, struct ms_error *error) {
+int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count,
+                              const char *const *metadata, ms_tensor_fill_fn fill, void *data,
+                              struct ms_error *error) {
   const struct ms_tensor_out **order = calloc((size_t)count + 1, sizeof *order);
   struct ms_file_out out = {0};
   unsigned char prefix[8];
@@ -115,7 +117,8 @@ int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tens
   qsort(order, (size_t)count, sizeof *order, by_size_and_name);
   header = header_text(order, count, metadata, &length);
   if (!header) {
-    code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": a name is not UTF-8, or out of memory", path);
+    code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": a name is not UTF-8, or out of memory",
+                        path);
     goto done;
   }
   for (int i = 0; i < 8; i++)
@@ -143,7 +146,7 @@ done:
   return code;
 }
 
-int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
-                         struct ms_error *error) {
+int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count,
+                         const char *const *metadata, struct ms_error *error) {
   return ms_safetensors_write_with(path, tensors, count, metadata, NULL, NULL, error);
 }

@@ -44,13 +44,13 @@ static int map_file(struct ms_safetensors *file, struct ms_error *error) {
   } else if (!S_ISREG(info.st_mode)) {
     code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": it is not a file", file->path);
   } else if (info.st_size < 8) {
-    code = ms_error_set(error, MS_EINPUT, "\"%.300s\" is not a safetensors file: it has only %lld bytes", file->path,
-                        (long long)info.st_size);
+    code = ms_error_set(error, MS_EINPUT, "\"%.300s\" is not a safetensors file: it has only %lld bytes",
+                        file->path, (long long)info.st_size);
   } else {
     void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) {
-      code = ms_error_set(error, errno == ENOMEM ? MS_ENOMEM : MS_EINPUT, "cannot map \"%.300s\": %s", file->path,
-                          strerrordesc_np(errno));
+      code = ms_error_set(error, errno == ENOMEM ? MS_ENOMEM : MS_EINPUT, "cannot map \"%.300s\": %s",
+                          file->path, strerrordesc_np(errno));
     } else {
       file->map = map;
       file->map_size = (size_t)info.st_size;
@@ -68,23 +68,26 @@ static int parse_header(struct ms_safetensors *file, size_t *data_start, struct 
     length = length << 8 | (unsigned char)file->map[i];
   if (length > file->map_size - 8)
     return ms_error_set(error, MS_EINPUT,
-                        "\"%.250s\" is cut off or not a safetensors file: its header should have %llu bytes, the file has %zu",
+                        "\"%.250s\" is cut off or not a safetensors file: its header should have %llu bytes, "
+                        "the file has %zu",
                         file->path, (unsigned long long)length, file->map_size);
   if (length > HEADER_MAX)
-    return ms_error_set(error, MS_EINPUT, "\"%.300s\" has a header of %llu bytes, more than the %u the format allows",
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%.300s\" has a header of %llu bytes, more than the %u the format allows",
                         file->path, (unsigned long long)length, HEADER_MAX);
   if (length < 2 || file->map[8] != '{')
-    return ms_error_set(error, MS_EINPUT, "\"%.300s\" is not a safetensors file: its header is not a JSON object",
-                        file->path);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%.300s\" is not a safetensors file: its header is not a JSON object", file->path);
   file->header = json_loadb(file->map + 8, (size_t)length, JSON_REJECT_DUPLICATES, &problem);
   if (!file->header)
-    return ms_error_set(error, MS_EINPUT, "the header of \"%.200s\" is not valid: %s (byte %d)", file->path, problem.text,
-                        problem.position);
+    return ms_error_set(error, MS_EINPUT, "the header of \"%.200s\" is not valid: %s (byte %d)", file->path,
+                        problem.text, problem.position);
   *data_start = 8 + (size_t)length;
   return 0;
 }
 
-static int bad_tensor(const struct ms_safetensors *file, const char *name, const char *what, struct ms_error *error) {
+static int bad_tensor(const struct ms_safetensors *file, const char *name, const char *what,
+                      struct ms_error *error) {
   return ms_error_set(error, MS_EINPUT, "tensor \"%.100s\" of \"%.250s\": %s", name, file->path, what);
 }
 
@@ -107,8 +110,8 @@ static int read_tensor(const struct ms_safetensors *file, const char *name, json
   if (!json_is_object(entry))
     return bad_tensor(file, name, "its entry is not an object", error);
   if (!read_dtype(dtype, &view->dtype))
-    return ms_error_set(error, MS_EINPUT, "tensor \"%.100s\" of \"%.200s\": unknown type \"%.40s\"", name, file->path,
-                        dtype ? dtype : "(none)");
+    return ms_error_set(error, MS_EINPUT, "tensor \"%.100s\" of \"%.200s\": unknown type \"%.40s\"", name,
+                        file->path, dtype ? dtype : "(none)");
   if (!json_is_array(shape) || json_array_size(shape) > MS_TENSOR_MAX_DIMS)
     return bad_tensor(file, name, "its shape is missing or has more than 8 dimensions", error);
   view->name = name;
@@ -124,19 +127,21 @@ static int read_tensor(const struct ms_safetensors *file, const char *name, json
   }
   if (__builtin_mul_overflow(view->count, (int64_t)ms_dtype_size(view->dtype), &bytes))
     return bad_tensor(file, name, "its shape is too large for any memory", error);
-  if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !json_is_integer(json_array_get(offsets, 0)) ||
-      !json_is_integer(json_array_get(offsets, 1)))
+  if (!json_is_array(offsets) || json_array_size(offsets) != 2 ||
+      !json_is_integer(json_array_get(offsets, 0)) || !json_is_integer(json_array_get(offsets, 1)))
     return bad_tensor(file, name, "data_offsets are not two whole numbers", error);
   begin = json_integer_value(json_array_get(offsets, 0));
   end = json_integer_value(json_array_get(offsets, 1));
   if (begin < 0 || end < begin)
     return bad_tensor(file, name, "data_offsets are negative or in the wrong order", error);
   if ((uint64_t)end > data_bytes)
-    return ms_error_set(error, MS_EINPUT,
-                        "tensor \"%.100s\" of \"%.200s\": its data ends at byte %lld of %zu; the file is cut off or damaged",
-                        name, file->path, (long long)end, data_bytes);
+    return ms_error_set(
+        error, MS_EINPUT,
+        "tensor \"%.100s\" of \"%.200s\": its data ends at byte %lld of %zu; the file is cut off or damaged",
+        name, file->path, (long long)end, data_bytes);
   if (end - begin != bytes)
-    return ms_error_set(error, MS_EINPUT, "tensor \"%.100s\" of \"%.200s\": its shape needs %lld bytes, it has %lld", name,
+    return ms_error_set(error, MS_EINPUT,
+                        "tensor \"%.100s\" of \"%.200s\": its shape needs %lld bytes, it has %lld", name,
                         file->path, (long long)bytes, (long long)(end - begin));
   view->bytes = (size_t)bytes;
   view->data = file->map + data_start + begin;
@@ -174,7 +179,8 @@ static int check_cover(const struct ms_safetensors *file, size_t data_start, str
     at += view->bytes;
   }
   if (at != file->map + file->map_size)
-    return ms_error_set(error, MS_EINPUT, "\"%.300s\" has %zu bytes after its last tensor; the file is damaged", file->path,
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%.300s\" has %zu bytes after its last tensor; the file is damaged", file->path,
                         (size_t)(file->map + file->map_size - at));
   return 0;
 }
@@ -186,7 +192,8 @@ static int check_metadata(const struct ms_safetensors *file, struct ms_error *er
     return ms_error_set(error, MS_EINPUT, "the metadata of \"%.300s\" is not an object", file->path);
   json_object_foreach(metadata, key, value) {
     if (!json_is_string(value))
-      return ms_error_set(error, MS_EINPUT, "the metadata \"%.100s\" of \"%.300s\" is not a text", key, file->path);
+      return ms_error_set(error, MS_EINPUT, "the metadata \"%.100s\" of \"%.300s\" is not a text", key,
+                          file->path);
   }
   return 0;
 }
@@ -198,7 +205,8 @@ static int read_tensors(struct ms_safetensors *file, size_t data_start, struct m
   file->views = calloc(entries + 1, sizeof *file->views);
   file->names = calloc(entries + 1, sizeof *file->names);
   if (!file->views || !file->names)
-    return ms_error_set(error, MS_ENOMEM, "cannot read \"%.300s\": out of memory for %zu tensors", file->path, entries);
+    return ms_error_set(error, MS_ENOMEM, "cannot read \"%.300s\": out of memory for %zu tensors", file->path,
+                        entries);
   json_object_foreach(file->header, name, entry) {
     int code;
     if (!strcmp(name, "__metadata__"))
@@ -248,7 +256,7 @@ const struct ms_tensor_view *ms_safetensors_at(const struct ms_safetensors *file
 
 const struct ms_tensor_view *ms_safetensors_find(const struct ms_safetensors *file, const char *name) {
   struct ms_tensor_view **found =
-    bsearch(name, file->names, (size_t)file->count, sizeof *file->names, name_is);
+      bsearch(name, file->names, (size_t)file->count, sizeof *file->names, name_is);
   return found ? *found : NULL;
 }
 
