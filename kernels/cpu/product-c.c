@@ -122,7 +122,7 @@ void msk_product_init(struct msk_product_ops *f32, struct msk_product_ops *bf16,
       .run = run_bf16,
   };
 #if MSK_X86
-  if (!(cpu_flags & MSK_CPU_AVX2))
-    return;
+  if (cpu_flags & MSK_CPU_AMX)
+    msk_product_init_amx(bf16);
 #endif
 }

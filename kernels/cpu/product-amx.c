@@ -1,0 +1,81 @@
+/* bfloat16 products on AMX: a tile of C is 32 x 32, four accumulators of 16 x 16, fed by two tiles of A and
+ * two of B. */
+#include "cpu/product-avx512-run.h"
+
+static const struct msk_tiling tiling = {
+    .line = MSK_LINE_BF16, .height = 32, .rows = 256, .columns = 512, .lines = 48};
+
+struct tile_config {
+  uint8_t palette, start_row, reserved[14];
+  uint16_t bytes_per_row[16];
+  uint8_t rows[16];
+};
+
+static const struct tile_config full_tiles __attribute__((aligned(64))) = {
+    .palette = 1,
+    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+};
+
+/* The tile intrinsics do not tell the compiler that they read memory. */
+#define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
+
+MSK_INLINE void tile_32x32(const char *a, const char *b, int64_t lines, float *acc, int first) {
+  MEMORY_BARRIER();
+  if (first) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, acc, 128);
+    _tile_loadd(1, acc + 16, 128);
+    _tile_loadd(2, acc + 16 * 32, 128);
+    _tile_loadd(3, acc + 16 * 32 + 16, 128);
+  }
+  for (int64_t l = 0; l < lines; l++, a += 2048, b += MSK_PANEL_LINE) {
+    _tile_loadd(4, a, 64);
+    _tile_loadd(6, b, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + 1024, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + 1024, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, acc, 128);
+  _tile_stored(1, acc + 16, 128);
+  _tile_stored(2, acc + 16 * 32, 128);
+  _tile_stored(3, acc + 16 * 32 + 16, 128);
+}
+
+static size_t pack_b_bytes(int64_t n, int64_t k) {
+  return msk_packed_b_bytes(n, k, MSK_LINE_BF16);
+}
+
+static void pack_b(const struct msk_pack *pack, int64_t n0, int64_t n1, void *dst) {
+  msk_pack_b(pack, n0, n1, dst, MSK_LINE_BF16);
+}
+
+static size_t scratch_bytes(const struct msk_product *p) {
+  return msk_run_scratch(p, tiling);
+}
+
+static void run(const struct msk_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1, void *scratch) {
+  _tile_loadconfig(&full_tiles);
+  msk_run_tiles(p, m0, m1, n0, n1, scratch, tiling, tile_32x32);
+  _tile_release();
+}
+
+void msk_product_init_amx(struct msk_product_ops *bf16) {
+  *bf16 = (struct msk_product_ops){
+      .name = "amx",
+      .precision = MSK_PRECISION_BF16,
+      .m_step = 32,
+      .n_step = MSK_PANEL,
+      .pack_b_bytes = pack_b_bytes,
+      .pack_b = pack_b,
+      .scratch_bytes = scratch_bytes,
+      .run = run,
+  };
+}
