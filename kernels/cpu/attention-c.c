@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "msk-cpu.h"
+
 /* The operand of a product: as it is, or rounded as bf16 precision asks. */
 static inline double operand(double x, int bf16) {
   return bf16 ? msk_bf16_to_f32(msk_f32_to_bf16((float)x)) : x;
@@ -127,4 +129,9 @@ void msk_attention_init(struct msk_attention_ops *f32, struct msk_attention_ops 
   bf16->precision = MSK_PRECISION_BF16;
   bf16->forward = forward_bf16;
   bf16->backward = backward_bf16;
+#if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AMX))
+    return;
+  msk_attention_init_amx(f32, bf16);
+#endif
 }

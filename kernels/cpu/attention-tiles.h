@@ -1,0 +1,136 @@
+/* Private: bfloat16 tiles of the attention family, and the vector functions that work beside them.
+ *
+ * Scores are kept transposed, S^T [key, query]: a vector holds one key's scores for 16 queries, so maxima, sums and
+ * weights of a query never leave their lane. A tile is 1 KB, contiguous:
+ *   A tile [16 rows, 32 of the summed dimension]             left operand, 16 x 64 bytes
+ *   B tile [16 pairs of the summed dimension, 16 columns, 2] right operand
+ *   C tile [16 rows, 16 columns] float32
+ * From rows x [i, c] of a float32 matrix: A (rows i, sum over c) converts rows; B (columns i, sum over c) is the same
+ * transposed as 16 x 16 pairs; B (columns c, sum over i) interleaves pairs of rows; A (rows c, sum over i) is that
+ * transposed. Rows and columns past the end are zero. */
+#pragma once
+#include <immintrin.h>
+#include "attention.h"
+
+#define TILE 512   /* bf16 elements of an A or B tile */
+#define TILE_C 256 /* floats of a C tile */
+
+/* One head of q, k, v, dO... */
+struct attention_rows {
+  const float *base;
+  int64_t ld, n, dim;
+  const int64_t *rows;
+};
+
+static inline const float *attention_row(const struct attention_rows *x, int64_t i) {
+  return x->base + (x->rows ? x->rows[i] : i) * x->ld;
+}
+
+static inline __mmask16 attention_mask(int64_t n) {
+  return n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
+}
+
+static inline __attribute__((always_inline)) void tile_transpose(__m512i r[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  for (int i = 0; i < 16; i += 8)
+    for (int j = 0; j < 4; j++) {
+      t[i + j] = _mm512_shuffle_i32x4(r[i + j], r[i + j + 4], 0x88);
+      t[i + j + 4] = _mm512_shuffle_i32x4(r[i + j], r[i + j + 4], 0xdd);
+    }
+  for (int j = 0; j < 8; j++) {
+    r[j] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0x88);
+    r[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
+  }
+}
+
+static inline __attribute__((always_inline)) void tile_store(uint16_t *tile, const __m512i r[16]) {
+  for (int i = 0; i < 16; i++)
+    _mm512_store_si512(tile + i * 32, r[i]);
+}
+
+/* Rows [i0, i0 + 16), columns [c0, c0 + 32): the rows of an A tile. */
+static inline __attribute__((always_inline)) void tile_read_rows(const struct attention_rows *x, int64_t i0,
+                                                                 int64_t c0, __m512i r[16]) {
+  __mmask16 low = attention_mask(x->dim - c0), high = attention_mask(x->dim - c0 - 16);
+  for (int i = 0; i < 16; i++) {
+    r[i] = _mm512_setzero_si512();
+    if (i0 + i < x->n) {
+      const float *row = attention_row(x, i0 + i) + c0;
+      r[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, row + 16), _mm512_maskz_loadu_ps(low, row));
+    }
+  }
+}
+
+/* Rows [i0, i0 + 32), columns [c0, c0 + 16): the rows of a B tile whose sum runs over i. */
+static inline __attribute__((always_inline)) void tile_read_pairs(const struct attention_rows *x, int64_t i0,
+                                                                  int64_t c0, __m512i r[16]) {
+  const __m512i interleave =
+      _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19,
+                       3, 18, 2, 17, 1, 16, 0);
+  __mmask16 mask = attention_mask(x->dim - c0);
+  for (int i = 0; i < 16; i++) {
+    __m512 even = _mm512_setzero_ps(), odd = even;
+    if (i0 + 2 * i < x->n)
+      even = _mm512_maskz_loadu_ps(mask, attention_row(x, i0 + 2 * i) + c0);
+    if (i0 + 2 * i + 1 < x->n)
+      odd = _mm512_maskz_loadu_ps(mask, attention_row(x, i0 + 2 * i + 1) + c0);
+    r[i] = _mm512_permutexvar_epi16(interleave, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+  }
+}
+
+/* Largest Euclidean norm of rows [i0,i1), squared. NaN is kept. */
+static inline float attention_norm_bound(const struct attention_rows *x, int64_t i0, int64_t i1) {
+  float most = 0;
+  for (int64_t i = i0; i < i1; i++) {
+    const float *row = attention_row(x, i);
+    __m512 sum = _mm512_setzero_ps();
+    for (int64_t c = 0; c < x->dim; c += 16) {
+      __m512 v = _mm512_maskz_loadu_ps(attention_mask(x->dim - c), row + c);
+      sum = _mm512_fmadd_ps(v, v, sum);
+    }
+    float norm = _mm512_reduce_add_ps(sum);
+    most = norm <= most ? most : norm;
+  }
+  return most;
+}
+
+/* 2^x, relative error 3e-6 (well inside bf16, to which it is rounded); 0 below the range, infinity above. Minimax
+ * polynomial of 2^f, f in [0,1). */
+static inline __m512 attention_exp2(__m512 x) {
+  __m512 f = _mm512_reduce_ps(x, 0x09); /* x - floor (x) */
+  __m512 y = _mm512_fmadd_ps(_mm512_set1_ps(0.0135341679f), f, _mm512_set1_ps(0.0520114606f));
+  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.241442757f));
+  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.693003834f));
+  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(1.00000259f));
+  return _mm512_scalef_ps(y, x);
+}
+
+/* log2 x of normal positive x, a few ulp: x = 2^e m, m in [0.75,1.5), series of atanh ((m - 1) / (m + 1)). */
+static inline __m512 attention_log2(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1);
+  __m512 m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+  __m512 e = _mm512_getexp_ps(_mm512_div_ps(x, m));
+  __m512 s = _mm512_div_ps(_mm512_sub_ps(m, one), _mm512_add_ps(m, one)), z = _mm512_mul_ps(s, s);
+  __m512 y = _mm512_fmadd_ps(z, _mm512_set1_ps(2.8853900818f / 9), _mm512_set1_ps(2.8853900818f / 7));
+  y = _mm512_fmadd_ps(y, z, _mm512_set1_ps(2.8853900818f / 5));
+  y = _mm512_fmadd_ps(y, z, _mm512_set1_ps(2.8853900818f / 3));
+  y = _mm512_fmadd_ps(y, z, _mm512_set1_ps(2.8853900818f));
+  return _mm512_fmadd_ps(y, s, e);
+}
+
+/* Two vectors as bf16, interleaved: element 2 i from even, 2 i + 1 from odd. Ties go away from zero. */
+static inline __m512i attention_interleave(__m512 even, __m512 odd) {
+  const __m512i half = _mm512_set1_epi32(0x8000);
+  __m512i low = _mm512_srli_epi32(_mm512_add_epi32(_mm512_castps_si512(even), half), 16);
+  return _mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_add_epi32(_mm512_castps_si512(odd), half));
+}
