@@ -13,6 +13,7 @@
 enum ms_param_kind {
   MS_PARAM_MATRIX, /* multiplied; decays */
   MS_PARAM_VECTOR, /* bias, norm, table: no decay */
+  MS_PARAM_FROZEN, /* not trained */
 };
 
 enum ms_param_start { /* how random weights start; see ms_params_randomize */
