@@ -264,7 +264,7 @@ void msa_scene_draw(const struct msa_scenes_params *params, int64_t clip, struct
     jitter_rgb(&draws, thing[i].color, thing[i].rgb);
   jitter_rgb(&draws, scene->ground, scene->ground_rgb[0]);
   jitter_rgb(&draws, scene->ground2, scene->ground_rgb[1]);
-  scene->cell = msa_draws_range(&draws, .16, .26);
+  scene->cell = msa_draws_range(&draws, .22, .36);
   scene->phase = msa_draws_range(&draws, 0, 1);
   if (!two && scene->pattern == MSA_PLAIN && msa_draws_chance(&draws, params->unsaid)) {
     int what = msa_draws_below(&draws, 4);
