@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) void tiles_multiply(float *c, int64
   }
 }
 
-#include "attention-bf16.h"
+#include "attention-bf16-backward.h"
 
 void msk_attention_init_amx(struct msk_attention_ops *f32, struct msk_attention_ops *bf16) {
   bf16->name = "amx";
@@ -72,4 +72,6 @@ void msk_attention_init_amx(struct msk_attention_ops *f32, struct msk_attention_
   bf16->pack = forward_pack;
   bf16->forward_scratch = forward_scratch;
   bf16->forward = forward;
+  bf16->backward_scratch = backward_scratch;
+  bf16->backward = backward;
 }

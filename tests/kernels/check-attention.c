@@ -20,7 +20,9 @@ struct problem {
   int64_t *q_rows, *k_rows;
   /* gathered, [rows, HEADS * head_dim] */
   double *o, *lse, *dq, *dk, *dv;
-  double slack; /* tolerances grow by this where scores are so large that their own rounding shows in the weights */
+  /* Tolerances grow by this where scores are so large that their own rounding shows in the weights, and where so few
+   * terms are summed that errors do not average out. */
+  double slack;
 };
 
 static int64_t *distinct_rows(int64_t n, int64_t total) {
@@ -45,7 +47,7 @@ static float *buffer(int64_t rows, int64_t ld, double scale) {
 
 /* spread scales the queries: the larger, the sharper the softmax. */
 static struct problem make(int64_t queries, int64_t keys, int64_t dim, int tables, double spread) {
-  struct problem x = {.q_total = queries, .k_total = keys, .slack = spread > 10 ? 8 : 1};
+  struct problem x = {.q_total = queries, .k_total = keys, .slack = spread > 10 ? 8 : queries * keys < 300 ? 4 : 1};
   int64_t width = HEADS * dim;
   if (tables) {
     x.q_total += 7;
@@ -215,6 +217,16 @@ static double largest(const float *x, int64_t n) {
   return most;
 }
 
+/* Difference of logarithms: relative to one where they are small. */
+static double farthest(const float *got, const double *want, int64_t n) {
+  double most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double difference = fabs(got[i] - want[i]) / (1 + fabs(want[i]));
+    most = difference <= most ? most : difference;
+  }
+  return most;
+}
+
 static void check_one(struct problem *x, const struct msk_attention_ops *ops, const char *set) {
   struct msk_attention *p = &x->p;
   double tolerance = ops->precision == MSK_PRECISION_F32 ? TOLERANCE_F32 : TOLERANCE_BF16;
@@ -224,7 +236,7 @@ static void check_one(struct problem *x, const struct msk_attention_ops *ops, co
   run_forward(p, ops, 0);
   compare(x, p->o, p->o_ld, 0, x->o, tolerance, "o", set);
   lse = gather(p->lse, HEADS, p->q_rows, p->queries, HEADS);
-  check_relative_l2(lse, x->lse, p->queries * HEADS, tolerance, "%s lse", set);
+  check_ok(farthest(lse, x->lse, p->queries * HEADS) <= 2 * tolerance * x->slack, "%s lse", set);
   if (!untouched(p->lse, HEADS, p->q_rows, p->queries, x->q_total, HEADS))
     check_ok(0, "%s lse writes outside its rows", set);
   whole = p->o;
