@@ -11,10 +11,14 @@
 struct ms_codec;
 
 /* config: the object "codec" of a model.json, e.g. {"kind": "pack", "strides": [4,8,8], "channels": 16, "encoder": [48,96],
- * "decoder": [128,64]}. mean, std: [channels] or NULL (0, 1). */
+ * "decoder": [128,64]}; these are also the defaults. Other strides are possible: any time stride s gives T = s n + 1, the space
+ * stride is even and the same for both axes. MS_EINPUT names a bad key. mean, std: [channels] or NULL (0, 1). */
 int ms_codec_open(struct ms_codec **codec, struct ms_compute *compute, const json_t *config, struct ms_error *error);
 void ms_codec_close(struct ms_codec **codec);
 struct ms_params *ms_codec_params(struct ms_codec *codec);
+/* ms_params_randomize, then the rows of the encoder's last convolution that make the colour channels are made a tenth. What training
+ * from scratch should start from. */
+void ms_codec_randomize(struct ms_codec *codec, uint64_t seed);
 void ms_codec_set_scale(struct ms_codec *codec, const float *mean, const float *std);
 int ms_codec_prepare(struct ms_codec *codec, enum msk_precision precision, int training, struct ms_error *error);
 int ms_codec_channels(const struct ms_codec *codec);
@@ -30,6 +34,9 @@ void ms_codec_stream_close(struct ms_codec_stream **stream);
 int ms_codec_encode_push(struct ms_codec_stream *stream, const float *frames, float *latent, struct ms_error *error);
 int ms_codec_decode_push(struct ms_codec_stream *stream, const float *latent, float *frames, int *frame_count,
                          struct ms_error *error);
+
+/* A rough colour (RGB in -1..1) of one latent cell, for previews: latent holds [channels] normalised values. */
+void ms_codec_preview(const struct ms_codec *codec, const float *latent, float rgb[3]);
 
 /* Whole clips, for training and tests. */
 int ms_codec_encode(struct ms_codec *codec, const float *frames, int count, int height, int width, float *latents,
