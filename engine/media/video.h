@@ -26,7 +26,7 @@ const struct ms_video_info *ms_video_info(const struct ms_video *video);
 const char *ms_video_comment(const struct ms_video *video);
 /* Decodes to the end, counts, notes the times (variable_rate) and goes back to the start. */
 int ms_video_count(struct ms_video *video, struct ms_error *error);
-/* Next frame, scaled to width x height (0: as info says) after cropping to `crop` (x, y, w, h in the frame that comes out; NULL: none),
+/* Next frame, scaled to width x height (0: as cropped) after cropping to `crop` (x, y, w, h in the frame that comes out; NULL: none),
  * as RGB24 rows of width * 3 bytes; *time in seconds from the first frame. Returns 1, 0 at the end, or an error. */
 int ms_video_read(struct ms_video *video, int width, int height, const int crop[4], uint8_t *rgb, double *time,
                   struct ms_error *error);
