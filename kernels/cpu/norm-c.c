@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <math.h>
 
+#include "norm-sets.h"
+#include "msk-cpu.h"
+
 /* Columns whose sums over rows are held in double at a time. */
 #define COLUMNS 64
 
@@ -329,4 +332,12 @@ void msk_norm_init(struct msk_norm_ops *ops, unsigned cpu_flags) {
       .axpby = axpby,
       .sum_squares = sum_squares,
   };
+#if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AVX2))
+    return;
+  msk_norm_init_avx2(ops);
+  if (!(cpu_flags & MSK_CPU_AVX512))
+    return;
+  msk_norm_init_avx512(ops);
+#endif
 }
