@@ -381,7 +381,7 @@ int main(int argc, char **argv) {
     check_size(17, 105, dims[i], 1, 2);
     check_size(130, 48, dims[i], 0, 1);
   }
-  check_size(48, 541, 40, 1, 30); /* sharp: the running maximum moves */
+  check_size(48, 541, 40, 1, 15); /* sharp: the running maximum moves */
   check_extremes(37, 300, 16);
   return check_end();
 }
