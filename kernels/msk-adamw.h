@@ -9,10 +9,11 @@
 #pragma once
 #include "msk-types.h"
 
+/* In double, because 1 - beta2 of a float32 beta2 of 0.999 is wrong from the fifth digit on. */
 struct msk_adamw {
-  float lr, beta1, beta2, eps, decay;
-  float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
-  float grad_scale;               /* clip factor over accumulation count */
+  double lr, beta1, beta2, eps, decay;
+  double correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
+  double grad_scale;               /* clip factor over accumulation count */
 };
 
 struct msk_adamw_ops {

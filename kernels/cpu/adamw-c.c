@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#include "adamw-sets.h"
+#include "msk-cpu.h"
+
 union word {
   uint32_t u;
   float f;
@@ -24,10 +27,10 @@ static float joined(uint16_t hi, uint16_t lo) {
 
 static float step_one(const struct msk_adamw *p, double grad, float w, float *m, float *v) {
   double g = grad * p->grad_scale, weight = w;
-  double m1 = p->beta1 * (double)*m + (1.0 - p->beta1) * g;
-  double v1 = p->beta2 * (double)*v + (1.0 - p->beta2) * g * g;
-  weight -= (double)p->lr * p->decay * weight;
-  weight -= p->lr / (double)p->correction1 * m1 / (sqrt(v1 / p->correction2) + p->eps);
+  double m1 = p->beta1 * *m + (1.0 - p->beta1) * g;
+  double v1 = p->beta2 * *v + (1.0 - p->beta2) * g * g;
+  weight -= p->lr * p->decay * weight;
+  weight -= p->lr / p->correction1 * m1 / (sqrt(v1 / p->correction2) + p->eps);
   *m = (float)m1;
   *v = (float)v1;
   return (float)weight;
@@ -80,4 +83,12 @@ void msk_adamw_init(struct msk_adamw_ops *ops, unsigned cpu_flags) {
       .f32_to_bf16 = f32_to_bf16,
       .bf16_to_f32 = bf16_to_f32,
   };
+#if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AVX2))
+    return;
+  msk_adamw_init_avx2(ops);
+  if (!(cpu_flags & MSK_CPU_AVX512))
+    return;
+  msk_adamw_init_avx512(ops);
+#endif
 }

@@ -1,5 +1,8 @@
 #include "msk-conv.h"
 
+#include "conv-sets.h"
+#include "msk-cpu.h"
+
 /* Offset of position (t,y,x) in [T,H,W,C], or -1 outside the lattice. */
 static int64_t offset_of(const struct msk_depthwise *p, int64_t t, int64_t y, int64_t x) {
   const int64_t *n = p->lattice;
@@ -73,4 +76,12 @@ void msk_conv_init(struct msk_conv_ops *ops, unsigned cpu_flags) {
       .depthwise_backward_x = depthwise_backward_x,
       .depthwise_backward_w = depthwise_backward_w,
   };
+#if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AVX2))
+    return;
+  msk_conv_init_avx2(ops);
+  if (!(cpu_flags & MSK_CPU_AVX512))
+    return;
+  msk_conv_init_avx512(ops);
+#endif
 }
