@@ -65,6 +65,39 @@ static inline __attribute__((always_inline)) void tiles_multiply(float *c, int64
 
 #include "attention-bf16-backward.h"
 
+/* Sixteen pairs of keys are spread over the steps, so that the tile unit and the vector units are busy together. */
+static inline __attribute__((always_inline)) void
+tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps, const float *s, uint16_t *p,
+                     int64_t p_col, struct forward_state *state, const int cols) {
+  int64_t j = 0;
+  _tile_zero(0);
+  _tile_zero(1);
+  if (cols > 1) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t l = 0; l < steps; l++) {
+    TILE_LOAD(4, k + l * TILE, 64);
+    TILE_LOAD(6, q + l * TILE, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    TILE_LOAD(5, k + (steps + l) * TILE, 64);
+    _tile_dpbf16ps(1, 5, 6);
+    if (cols > 1) {
+      TILE_LOAD(7, q + (steps + l) * TILE, 64);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    for (int64_t end = (l + 1) * 16 / steps; j < end; j++)
+      forward_pair(s, p, p_col, j, state, cols);
+  }
+  TILE_STORE(0, next, 64);
+  TILE_STORE(1, next + TILE_C, 64);
+  if (cols > 1) {
+    TILE_STORE(2, next + 2 * TILE_C, 64);
+    TILE_STORE(3, next + 3 * TILE_C, 64);
+  }
+}
+
 void msk_attention_init_amx(struct msk_attention_ops *f32, struct msk_attention_ops *bf16) {
   bf16->name = "amx";
   bf16->q_step = FORWARD_QUERIES;
