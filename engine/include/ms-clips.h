@@ -19,6 +19,8 @@ struct ms_clip_source {
    * allowed) and, if the source can, an augmentation. MS_EINPUT if the clip cannot be used at all. */
   int (*read)(void *data, int64_t clip, uint32_t variant, const struct ms_clip_request *request, uint8_t *rgb, char *caption,
               size_t caption_size, struct ms_error *error);
+  /* Optional (NULL: one caption a clip): another caption of a clip, without making its frames. */
+  int (*read_caption)(void *data, int64_t clip, uint32_t variant, char *caption, size_t caption_size, struct ms_error *error);
   /* Optional (NULL: everything counts the same): mask [frames, height, width], 255 where the clip's subject is. */
   int (*read_mask)(void *data, int64_t clip, const struct ms_clip_request *request, uint8_t *mask, struct ms_error *error);
   /* Optional: class numbers of a clip for pre-training a text encoder; labels <= 8. Returns their number; class_counts may be NULL. */

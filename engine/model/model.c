@@ -1,0 +1,245 @@
+#include "model/model.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "model/config.h"
+#include "weights/params-file.h"
+#include "weights/safetensors.h"
+
+#define MODEL_JSON_MAX (16u << 20)
+
+static double number_or(const json_t *object, const char *key, double fallback) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : fallback;
+}
+
+static int in_range(double value, double low, double high) {
+  return isfinite(value) && value >= low && value <= high;
+}
+
+static int read_defaults(struct ms_model *model, struct ms_error *error) {
+  struct ms_model_defaults *d = &model->defaults;
+  const json_t *sampling = json_object_get(model->root, "sampling");
+  const json_t *size = json_array_get(json_object_get(model->root, "sizes"), 0);
+  const json_t *frames = json_array_get(json_object_get(model->root, "frames"), 0);
+  const char *sampler = json_string_value(json_object_get(sampling, "sampler"));
+  double width = json_number_value(json_array_get(size, 0)), height = json_number_value(json_array_get(size, 1));
+  double count = json_number_value(frames);
+  double values[7] = {number_or(model->root, "fps", 16),           number_or(sampling, "steps", 25),
+                      number_or(sampling, "guidance", 2),          number_or(sampling, "shift", 4),
+                      number_or(sampling, "base_side", 64),        number_or(sampling, "refine_sigma", 0.4),
+                      number_or(sampling, "refine_steps", 8)};
+  if (!size)
+    width = height = 64;
+  if (!frames)
+    count = 17;
+  if (!in_range(width, 16, 16384) || !in_range(height, 16, 16384) || !in_range(count, 1, 100000) || !in_range(values[0], 0.1, 1000) ||
+      !in_range(values[1], 1, 1000) || !in_range(values[2], 0, 100) || !in_range(values[3], 0.01, 100) ||
+      !in_range(values[4], 16, 4096) || !in_range(values[5], 0.001, 1) || !in_range(values[6], 1, 1000))
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s/model.json\": a value of \"sizes\", \"frames\", \"fps\" or \"sampling\" is out of range", model->folder);
+  d->width = (int)width;
+  d->height = (int)height;
+  d->frames = (int)count;
+  d->fps = values[0];
+  d->steps = (int)values[1];
+  d->guidance = values[2];
+  d->shift = values[3];
+  d->base_side = (int)values[4];
+  d->refine_sigma = values[5];
+  d->refine_steps = (int)values[6];
+  d->sampler = MS_SAMPLER_EULER;
+  if (sampler && ms_sampler_kind_from_name(sampler, &d->sampler) < 0)
+    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": unknown sampler \"%s\"", model->folder, sampler);
+  return 0;
+}
+
+int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *error) {
+  char path[1200], *text = NULL;
+  size_t size = 0;
+  struct stat info;
+  json_error_t bad;
+  const char *name;
+  int code;
+  memset(model, 0, sizeof *model);
+  if (strlen(folder) >= sizeof model->folder)
+    return ms_error_set(error, MS_EINPUT, "path of the model is too long: \"%.200s...\"", folder);
+  snprintf(model->folder, sizeof model->folder, "%s", folder);
+  snprintf(path, sizeof path, "%s/model.json", folder);
+  if (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode))
+    return ms_error_set(error, MS_EINPUT, "there is no model folder \"%s\"", folder);
+  code = ms_file_read_all(path, MODEL_JSON_MAX, &text, &size, error);
+  if (code < 0)
+    return code;
+  model->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &bad);
+  free(text);
+  if (!json_is_object(model->root)) {
+    code = ms_error_set(error, MS_EINPUT, "\"%s\" is not a JSON object: line %d: %s", path, bad.line, bad.text);
+    ms_model_release(model);
+    return code;
+  }
+  name = json_string_value(json_object_get(model->root, "name"));
+  snprintf(model->name, sizeof model->name, "%s", name ? name : folder);
+  code = read_defaults(model, error);
+  if (code < 0)
+    ms_model_release(model);
+  return code;
+}
+
+/* A list of one number a channel, or the fallback for all if the key is missing. */
+static int read_channels(const struct ms_model *model, const char *key, int channels, float fallback, float *out,
+                         struct ms_error *error) {
+  const json_t *list = json_object_get(model->root, key);
+  for (int i = 0; i < channels; i++)
+    out[i] = fallback;
+  if (!list)
+    return 0;
+  if ((int)json_array_size(list) != channels)
+    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": \"%s\" must list %d numbers, one a latent channel", model->folder, key,
+                        channels);
+  for (int i = 0; i < channels; i++) {
+    double value = json_number_value(json_array_get(list, (size_t)i));
+    if (!in_range(value, -1e6, 1e6) || (fallback > 0 && value <= 0))
+      return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": \"%s\"[%d] is out of range", model->folder, key, i);
+    out[i] = (float)value;
+  }
+  return 0;
+}
+
+static int open_codec(struct ms_model *model, struct ms_error *error) {
+  float mean[256], std[256];
+  int channels;
+  int code = ms_codec_open(&model->codec, model->compute, json_object_get(model->root, "codec"), error);
+  if (code < 0)
+    return code;
+  channels = ms_codec_channels(model->codec);
+  if (channels > 256)
+    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": the codec has %d channels, at most 256 are supported", model->folder,
+                        channels);
+  if ((code = read_channels(model, "latent_mean", channels, 0, mean, error)) < 0 ||
+      (code = read_channels(model, "latent_std", channels, 1, std, error)) < 0)
+    return code;
+  ms_codec_set_scale(model->codec, mean, std);
+  return 0;
+}
+
+int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts, struct ms_error *error) {
+  int code = 0;
+  if (root != model->root) {
+    json_decref(model->root);
+    model->root = json_incref(root);
+  }
+  model->compute = compute;
+  if (parts & MS_MODEL_DIT) {
+    struct ms_dit_config *config = malloc(sizeof *config);
+    if (!config)
+      return ms_error_set(error, MS_ENOMEM, "out of memory while opening the model");
+    code = ms_dit_config_read(config, root, error);
+    if (code == 0)
+      code = ms_dit_open(&model->dit, compute, config, error);
+    free(config);
+  }
+  if (code == 0 && (parts & MS_MODEL_CODEC))
+    code = open_codec(model, error);
+  if (code == 0 && (parts & MS_MODEL_TEXT))
+    code = ms_text_open(&model->text, compute, json_object_get(root, "text"), error);
+  if (code == 0 && model->dit && model->codec && ms_dit_config(model->dit)->out_channels != ms_codec_channels(model->codec))
+    code = ms_error_set(error, MS_EINPUT, "\"%s\": the DiT makes %d latent channels, the codec reads %d", model->folder,
+                        ms_dit_config(model->dit)->out_channels, ms_codec_channels(model->codec));
+  if (code == 0 && model->dit && model->text && ms_dit_config(model->dit)->text_dim != ms_text_dim(model->text))
+    code = ms_error_set(error, MS_EINPUT, "\"%s\": the DiT reads text of width %d, the text encoder gives %d", model->folder,
+                        ms_dit_config(model->dit)->text_dim, ms_text_dim(model->text));
+  return code;
+}
+
+const char *ms_model_part_file(unsigned part) {
+  return part == MS_MODEL_DIT ? "dit.safetensors" : part == MS_MODEL_CODEC ? "codec.safetensors" : "text.safetensors";
+}
+
+static struct ms_params *part_params(struct ms_model *model, unsigned part) {
+  return part == MS_MODEL_DIT     ? ms_dit_params(model->dit)
+         : part == MS_MODEL_CODEC ? ms_codec_params(model->codec)
+                                  : ms_text_params(model->text);
+}
+
+int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type, const char *folder, struct ms_error *error) {
+  struct ms_params *params = part_params(model, part);
+  struct ms_safetensors *file = NULL;
+  char path[1200];
+  int code = 0;
+  snprintf(path, sizeof path, "%s/%s", folder, ms_model_part_file(part));
+  if (!params->data)
+    code = ms_params_allocate(params, type, error);
+  if (code == 0)
+    code = ms_safetensors_open(&file, path, error);
+  if (code == 0)
+    code = ms_params_load(params, &file, 1, "", error);
+  ms_safetensors_close(&file);
+  return code;
+}
+
+int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts, enum msk_type dit_type,
+                  enum msk_precision precision, uint64_t seed, struct ms_error *error) {
+  static const unsigned all[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
+  int code = ms_model_read(model, folder, error);
+  if (code == 0)
+    code = ms_model_open_root(model, compute, model->root, parts, error);
+  for (int i = 0; i < 3 && code == 0; i++) {
+    enum msk_type type = all[i] == MS_MODEL_DIT ? dit_type : MSK_F32;
+    if (!(parts & all[i]))
+      continue;
+    if (parts & MS_MODEL_RANDOM) {
+      code = ms_params_allocate(part_params(model, all[i]), type, error);
+      if (code == 0)
+        ms_params_randomize(part_params(model, all[i]), seed);
+    } else {
+      code = ms_model_load_part(model, all[i], type, folder, error);
+    }
+  }
+  if (code == 0 && model->text)
+    code = ms_text_prepare(model->text, MSK_PRECISION_F32, 0, error);
+  if (code == 0 && model->codec)
+    code = ms_codec_prepare(model->codec, precision, 0, error);
+  if (code == 0 && model->dit)
+    code = ms_dit_prepare(model->dit, precision, 0, error);
+  if (code < 0)
+    ms_model_release(model);
+  return code;
+}
+
+void ms_model_release(struct ms_model *model) {
+  ms_dit_close(&model->dit);
+  ms_codec_close(&model->codec);
+  ms_text_close(&model->text);
+  json_decref(model->root);
+  memset(model, 0, sizeof *model);
+}
+
+int ms_model_write_json(const json_t *root, const char *folder, struct ms_error *error) {
+  char path[1200], *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  int code;
+  if (!text)
+    return ms_error_set(error, MS_ENOMEM, "out of memory while writing \"%s/model.json\"", folder);
+  snprintf(path, sizeof path, "%s/model.json", folder);
+  code = ms_file_write_all(path, text, strlen(text), error);
+  free(text);
+  return code;
+}
+
+void ms_model_latent_size(const struct ms_model *model, int frames, int height, int width, int lattice[3]) {
+  const struct ms_dit_config *config = ms_dit_config(model->dit);
+  int strides[3], size[3] = {frames, height, width};
+  ms_codec_strides(model->codec, strides);
+  lattice[0] = 1 + (size[0] - 1 + strides[0] - 1) / strides[0];
+  lattice[0] = (lattice[0] + config->patch[0] - 1) / config->patch[0] * config->patch[0];
+  for (int a = 1; a < 3; a++) {
+    int unit = strides[a] * config->patch[a];
+    lattice[a] = (size[a] + unit - 1) / unit * config->patch[a];
+  }
+}

@@ -1,0 +1,103 @@
+#include "sample/denoise.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system.h"
+#include "sample/state.h"
+
+/* A state is saved at most this often: a clip that takes seconds need not write each step. */
+#define SAVE_SECONDS 15.0
+/* Slots of the DiT's cache of text keys and values. */
+#define SLOT_PROMPT 1
+#define SLOT_NEGATIVE 2
+
+static int predict(const struct ms_denoise *d, const float *x, double timestep, float *velocity, float *scratch, struct ms_error *error) {
+  const struct ms_stage *stage = d->stage;
+  float time = (float)timestep;
+  const float *text = d->text;
+  int rows = d->text_rows;
+  struct ms_dit_batch batch = {
+    .samples = 1, .latents = x, .timesteps = &time, .text = &text, .text_rows = &rows, .coarse = stage->coarse, .text_slot = SLOT_PROMPT};
+  int64_t count = (int64_t)ms_codec_channels(d->model->codec) * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
+  int code;
+  memcpy(batch.lattice, stage->lattice, sizeof batch.lattice);
+  code = ms_dit_forward(d->model->dit, &batch, 0, velocity, error);
+  if (code < 0 || stage->guidance == 1)
+    return code;
+  text = d->negative;
+  rows = d->negative_rows;
+  batch.text_slot = SLOT_NEGATIVE;
+  code = ms_dit_forward(d->model->dit, &batch, 0, scratch, error);
+  /* v = v_negative + guidance (v_prompt - v_negative) */
+  for (int64_t i = 0; i < count && code == 0; i++)
+    velocity[i] = (float)(scratch[i] + stage->guidance * ((double)velocity[i] - scratch[i]));
+  return code;
+}
+
+/* The clean clip as predicted now, through the codec's linear colour channels: one small picture a latent frame. */
+static void send_preview(const struct ms_denoise *d, const float *x, const float *velocity, double sigma, int step, int steps) {
+  const int *lattice = d->stage->lattice;
+  int64_t plane = (int64_t)lattice[1] * lattice[2], volume = plane * lattice[0];
+  struct ms_preview preview = {.width = lattice[2], .height = lattice[1], .frames = lattice[0], .step = step, .steps = steps};
+  float colour[3];
+  uint8_t *rgb;
+  int strides[3];
+  if (!d->hooks || !d->hooks->preview || !(rgb = malloc((size_t)volume * 3)))
+    return;
+  ms_codec_strides(d->model->codec, strides);
+  preview.fps = d->fps / strides[0];
+  preview.rgb = rgb;
+  for (int64_t i = 0; i < volume; i++) {
+    float clean[256];
+    int channels = ms_codec_channels(d->model->codec);
+    for (int c = 0; c < channels; c++)
+      clean[c] = (float)(x[c * volume + i] - sigma * velocity[c * volume + i]);
+    ms_codec_preview(d->model->codec, clean, colour);
+    for (int c = 0; c < 3; c++) {
+      float value = (colour[c] + 1) * 127.5f;
+      rgb[i * 3 + c] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : lrintf(value));
+    }
+  }
+  d->hooks->preview(d->hooks->data, &preview);
+  free(rgb);
+}
+
+int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *error) {
+  const struct ms_stage *stage = d->stage;
+  int channels = ms_codec_channels(d->model->codec);
+  int64_t count = (int64_t)channels * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
+  double flops = ms_dit_forward_flops(d->model->dit, stage->lattice, stage->coarse) * (stage->guidance == 1 ? 1 : 2);
+  double saved = ms_seconds();
+  struct ms_sampler sampler = {0};
+  struct ms_sample_state state = {.stage = d->stage_number, .count = count, .latents = latents, .sampler = &sampler};
+  float *velocity = malloc((size_t)count * sizeof *velocity);
+  float *scratch = stage->guidance == 1 ? NULL : malloc((size_t)count * sizeof *scratch);
+  int code = 0;
+  if (!velocity || (stage->guidance != 1 && !scratch))
+    code = ms_error_set(error, MS_ENOMEM, "out of memory for the latents of stage %d", d->stage_number + 1);
+  if (code == 0)
+    code = ms_sampler_init_from(&sampler, d->sampler, stage->steps, d->shift, stage->first_sigma, count, error);
+  if (code == 0 && d->first_step > 0)
+    code = ms_state_load(d->state_folder, &state, error);
+  for (int i = d->first_step; i < stage->steps && code == 0; i++) {
+    code = predict(d, latents, sampler.timesteps[i], velocity, scratch, error);
+    if (code == 0) {
+      send_preview(d, latents, velocity, sampler.sigmas[i], i + 1, stage->steps);
+      ms_sampler_step(&sampler, i, latents, velocity);
+      if (d->step_done)
+        d->step_done(d->step_data, flops, i + 1, stage->steps);
+    }
+    state.step = code == 0 ? i + 1 : i;
+    if (d->state_folder && (code == MS_ECANCELLED || (code == 0 && ms_seconds() - saved > SAVE_SECONDS))) {
+      int save_code = ms_state_save(d->state_folder, &state, code == 0 ? error : NULL);
+      code = code == 0 ? save_code : code;
+      saved = ms_seconds();
+    }
+  }
+  ms_sampler_release(&sampler);
+  free(velocity);
+  free(scratch);
+  return code;
+}

@@ -1,0 +1,440 @@
+#include "ms-generate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/random.h"
+#include "base/system.h"
+#include "media/encoder.h"
+#include "model/model.h"
+#include "ms-models.h"
+#include "msk-cpu.h"
+#include "sample/deliver.h"
+#include "sample/denoise.h"
+#include "sample/enlarge.h"
+#include "sample/settings.h"
+#include "sample/stages.h"
+#include "sample/state.h"
+
+#define MAX_FRAMES 100000
+#define MAX_SIDE 16384
+#define NOISE_STREAM 1000 /* streams of the noise: this plus the stage's number */
+
+struct run {
+  struct ms_generate_job job; /* resolved */
+  const struct ms_hooks *hooks;
+  struct ms_generate_result *result;
+  struct ms_compute compute;
+  struct ms_model model;
+  struct ms_stage_plan plan;
+  char state_folder[1100];
+  int use_state, first_stage, first_step;
+  json_t *settings, *resumed;
+  float *text, *negative;
+  int text_rows, negative_rows;
+  double start, flops_done, flops_total;
+  const char *phase;
+};
+
+struct ms_generate_job ms_generate_job_default(void) {
+  return (struct ms_generate_job){.model = "starter", .guidance = -1, .seed = -1};
+}
+
+static void log_line(const struct run *run, enum ms_log_level level, const char *message) {
+  if (run->hooks && run->hooks->log)
+    run->hooks->log(run->hooks->data, level, message);
+}
+
+static void report(struct run *run, const char *phase, int64_t done, int64_t total, double share) {
+  struct ms_progress progress = {.phase = phase, .done = done, .total = total, .seconds = ms_seconds() - run->start, .seconds_left = -1};
+  if (share > 0.02)
+    progress.seconds_left = progress.seconds * (1 - share) / share;
+  if (run->hooks && run->hooks->progress)
+    run->hooks->progress(run->hooks->data, &progress);
+}
+
+/* Decoding counts as a twentieth of the job: it has no FLOP count of its own here. */
+static void step_done(void *data, double flops, int step, int steps) {
+  struct run *run = data;
+  run->flops_done += flops;
+  report(run, run->phase, step, steps, 0.95 * run->flops_done / run->flops_total);
+}
+
+static void frame_done(void *data, int frame, int frames) {
+  struct run *run = data;
+  if (frame % 4 == 0 || frame == frames)
+    report(run, "decode", frame, frames, 0.95 + 0.05 * frame / frames);
+}
+
+static int check_job(const struct ms_generate_job *job, struct ms_error *error) {
+  if (!job->prompt || !job->prompt[strspn(job->prompt, " \t\n")])
+    return ms_error_set(error, MS_EUSAGE, "no prompt: say in a sentence what the clip should show");
+  if (!job->output || !job->output[0])
+    return ms_error_set(error, MS_EUSAGE, "no output file: name one with -o, such as clip.mp4");
+  if (job->width < 0 || job->height < 0 || (job->width == 0) != (job->height == 0))
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be positive", job->width, job->height);
+  if (job->width && (job->width % 2 || job->height % 2))
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be even (try %dx%d)", job->width,
+                        job->height, job->width + job->width % 2, job->height + job->height % 2);
+  if (job->width && (job->width < 64 || job->height < 64 || job->width > MAX_SIDE || job->height > MAX_SIDE))
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: sizes from 64x64 to %dx%d can", job->width, job->height, MAX_SIDE,
+                        MAX_SIDE);
+  if (job->frames < 0 || job->frames > MAX_FRAMES)
+    return ms_error_set(error, MS_EUSAGE, "%d frames cannot be made: from 1 to %d can", job->frames, MAX_FRAMES);
+  if (job->steps < 0 || job->steps > 1000)
+    return ms_error_set(error, MS_EUSAGE, "%d steps: from 1 to 1000 are possible", job->steps);
+  if (!isfinite(job->fps) || job->fps < 0 || job->fps > 1000 || !isfinite(job->guidance) || job->guidance > 100 || !isfinite(job->shift) ||
+      job->shift < 0 || job->shift > 1000)
+    return ms_error_set(error, MS_EUSAGE, "fps, guidance or shift is out of range (fps up to 1000, guidance up to 100, shift up to 1000)");
+  return 0;
+}
+
+/* Fills what the caller left open from the model's defaults. */
+static int resolve_job(struct run *run, struct ms_error *error) {
+  static const char *const samplers[] = {"euler", "unipc", "dpmpp"};
+  struct ms_generate_job *job = &run->job;
+  const struct ms_model_defaults *d = &run->model.defaults;
+  enum ms_sampler_kind kind;
+  if (!job->width) {
+    job->width = d->width;
+    job->height = d->height;
+  }
+  job->frames = job->frames ? job->frames : d->frames;
+  job->fps = job->fps > 0 ? job->fps : d->fps;
+  job->steps = job->steps ? job->steps : d->steps;
+  job->guidance = job->guidance >= 0 ? job->guidance : d->guidance;
+  job->shift = job->shift > 0 ? job->shift : d->shift;
+  job->negative = job->negative ? job->negative : "";
+  job->sampler = job->sampler ? job->sampler : samplers[d->sampler];
+  if (ms_sampler_kind_from_name(job->sampler, &kind) < 0)
+    return ms_error_set(error, MS_EUSAGE, "there is no sampler \"%s\": use euler, unipc or dpmpp", job->sampler);
+  if (job->seed < 0) {
+    uint32_t drawn = 0;
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+      return ms_error_set(error, MS_EFAULT, "the system gave no random number: name a --seed");
+    job->seed = drawn;
+  }
+  return 0;
+}
+
+/* --attention: every layer of both stages. */
+static int override_attention(struct run *run, json_t *root, struct ms_error *error) {
+  const char *kind = run->job.attention;
+  json_t *attention;
+  if (!kind)
+    return 0;
+  if (!strcmp(kind, "dense"))
+    attention = json_pack("{s:s}", "kind", "dense");
+  else if (!strcmp(kind, "window"))
+    attention = json_pack("{s:s, s:[i,i,i]}", "kind", "window", "window", 3, 4, 4);
+  else if (!strcmp(kind, "dsa")) {
+    attention = json_incref(json_object_get(root, "attention"));
+    if (!attention || !json_is_object(attention) || strcmp(json_string_value(json_object_get(attention, "kind")) ?: "", "dsa")) {
+      json_decref(attention);
+      return ms_error_set(error, MS_EUSAGE, "model \"%s\" has no 3D-DSA weights: adapt it first, or leave --attention out", run->model.name);
+    }
+  } else {
+    return ms_error_set(error, MS_EUSAGE, "there is no attention \"%s\": use dense, window or dsa", kind);
+  }
+  json_object_set(root, "coarse_attention", attention);
+  /* weights for 3D-DSA must still be found in the file, so the refining layers keep their own description when it is asked for */
+  json_object_set_new(root, "attention", attention);
+  return 0;
+}
+
+static int open_model(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
+  char folder[1024];
+  int code = ms_model_find(run->job.model, machine->data_folder, NULL, folder, sizeof folder, error);
+  static const unsigned parts[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
+  enum msk_precision precision = machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
+  if (code == 0)
+    code = ms_model_read(&run->model, folder, error);
+  if (code == 0)
+    code = override_attention(run, run->model.root, error);
+  if (code == 0)
+    code = ms_model_open_root(&run->model, &run->compute, run->model.root, MS_MODEL_ALL, error);
+  for (int i = 0; i < 3 && code == 0; i++)
+    code = ms_model_load_part(&run->model, parts[i], parts[i] == MS_MODEL_DIT && precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32, folder,
+                              error);
+  if (code == 0)
+    code = ms_text_prepare(run->model.text, MSK_PRECISION_F32, 0, error);
+  if (code == 0)
+    code = ms_codec_prepare(run->model.codec, precision, 0, error);
+  if (code == 0)
+    code = ms_dit_prepare(run->model.dit, precision, 0, error);
+  return code;
+}
+
+static int check_budget(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
+  size_t budget = machine->host_memory ? machine->host_memory : ms_memory_available() / 10 * 7;
+  size_t need = ms_stages_bytes(&run->model, &run->plan) + ms_memory_peak() + ((size_t)64 << 20);
+  char need_text[32], budget_text[32];
+  if (!budget || need <= budget)
+    return 0;
+  for (int frames = run->job.frames; frames > 1; frames = (frames - 1) / 2 + 1) {
+    struct ms_stage_plan smaller;
+    int next = (frames - 1) / 2;
+    ms_stages_plan(&run->model, run->job.width, run->job.height, next > 0 ? next : 1, run->job.steps, run->job.guidance, &smaller);
+    if (ms_stages_bytes(&run->model, &smaller) + ms_memory_peak() + ((size_t)64 << 20) <= budget)
+      return ms_error_set(error, MS_EBUDGET, "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: %d frames would fit",
+                          run->job.width, run->job.height, run->job.frames, ms_format_bytes((double)need, need_text, sizeof need_text),
+                          ms_format_bytes((double)budget, budget_text, sizeof budget_text), next > 0 ? next : 1);
+    if (next <= 1)
+      break;
+  }
+  return ms_error_set(error, MS_EBUDGET, "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: choose a smaller --size",
+                      run->job.width, run->job.height, run->job.frames, ms_format_bytes((double)need, need_text, sizeof need_text),
+                      ms_format_bytes((double)budget, budget_text, sizeof budget_text));
+}
+
+static int encode_text(struct run *run, struct ms_error *error) {
+  struct ms_generate_result *result = run->result;
+  size_t floats = (size_t)ms_text_length(run->model.text) * ms_text_dim(run->model.text);
+  char message[400];
+  int rows;
+  run->text = calloc(floats, sizeof *run->text);
+  run->negative = calloc(floats, sizeof *run->negative);
+  if (!run->text || !run->negative)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the text");
+  rows = ms_text_encode(run->model.text, run->job.prompt, run->text, result->skipped_words, sizeof result->skipped_words, error);
+  if (rows < 0)
+    return rows;
+  run->text_rows = rows;
+  rows = ms_text_encode(run->model.text, run->job.negative, run->negative, NULL, 0, error);
+  if (rows < 0)
+    return rows;
+  run->negative_rows = rows;
+  if (result->skipped_words[0]) {
+    snprintf(message, sizeof message, "model \"%s\" does not know these words and skips them: %s", run->model.name, result->skipped_words);
+    log_line(run, MS_LOG_WARNING, message);
+  }
+  return 0;
+}
+
+/* The folder of the job's state; a resumed job finds its settings there. */
+static int open_state(struct run *run, struct ms_error *error) {
+  int found, stage = 0, step = 0;
+  if (run->job.resume) {
+    snprintf(run->state_folder, sizeof run->state_folder, "%s", run->job.resume);
+  } else if (run->job.keep_latents) {
+    snprintf(run->state_folder, sizeof run->state_folder, "%s", run->job.keep_latents);
+  } else {
+    snprintf(run->state_folder, sizeof run->state_folder, "%s.unfinished", run->job.output);
+  }
+  run->use_state = 1;
+  if (!run->job.resume)
+    return ms_state_begin(run->state_folder, run->settings, error);
+  found = ms_state_peek(run->state_folder, &stage, &step, error);
+  if (found < 0)
+    return found;
+  if (found && (stage >= run->plan.count || step > run->plan.list[stage].steps))
+    return ms_error_set(error, MS_EINPUT, "the unfinished clip in \"%s\" does not fit its own settings: remove the folder", run->state_folder);
+  run->first_stage = stage;
+  run->first_step = step;
+  return 0;
+}
+
+static int64_t stage_elements(const struct run *run, int stage) {
+  const int *lattice = run->plan.list[stage].lattice;
+  return (int64_t)ms_codec_channels(run->model.codec) * lattice[0] * lattice[1] * lattice[2];
+}
+
+static int sample_stage(struct run *run, int number, int first_step, float *latents, struct ms_error *error) {
+  struct ms_denoise denoise = {.model = &run->model,
+                               .stage = &run->plan.list[number],
+                               .stage_number = number,
+                               .shift = number == 0 ? run->job.shift : 1,
+                               .text = run->text,
+                               .negative = run->negative,
+                               .text_rows = run->text_rows,
+                               .negative_rows = run->negative_rows,
+                               .fps = run->job.fps,
+                               .state_folder = run->use_state ? run->state_folder : NULL,
+                               .first_step = first_step,
+                               .hooks = run->hooks,
+                               .step_done = step_done,
+                               .step_data = run};
+  ms_sampler_kind_from_name(run->job.sampler, &denoise.sampler);
+  run->phase = number == 0 ? "sample" : "refine";
+  return ms_denoise_run(&denoise, latents, error);
+}
+
+/* Runs all stages; *out holds the final latents (malloc). */
+static int sample(struct run *run, float **out, struct ms_error *error) {
+  float *latents = NULL;
+  int code = 0;
+  for (int stage = run->first_stage; stage < run->plan.count && code == 0; stage++) {
+    const struct ms_stage *here = &run->plan.list[stage];
+    int64_t count = stage_elements(run, stage);
+    int resumed = stage == run->first_stage && run->job.resume && (run->first_step > 0 || stage > 0);
+    float *next = malloc((size_t)count * sizeof *next);
+    if (!next) {
+      code = ms_error_set(error, MS_ENOMEM, "out of memory for the latents of stage %d", stage + 1);
+      break;
+    }
+    if (resumed) {
+      struct ms_sample_state state = {.count = count, .latents = next};
+      code = ms_state_load(run->state_folder, &state, error);
+    } else if (stage == 0) {
+      ms_random_normal_fill((uint64_t)run->job.seed, NOISE_STREAM, 0, next, count);
+    } else {
+      report(run, "enlarge", stage, run->plan.count - 1, 0.95 * run->flops_done / run->flops_total);
+      code = ms_enlarge(&run->model, here - 1, latents, here, here->first_sigma, (uint64_t)run->job.seed, NOISE_STREAM + (uint64_t)stage, next,
+                        NULL, NULL, error);
+    }
+    free(latents);
+    latents = next;
+    if (code == 0 && (!resumed || run->first_step < here->steps))
+      code = sample_stage(run, stage, resumed ? run->first_step : 0, latents, error);
+    if (code == 0 && run->use_state) {
+      struct ms_sample_state state = {.stage = stage, .step = here->steps, .count = count, .latents = latents};
+      code = ms_state_save(run->state_folder, &state, error);
+    }
+  }
+  *out = latents;
+  return code;
+}
+
+static void describe_stages(struct run *run) {
+  struct ms_generate_result *result = run->result;
+  const struct ms_dit_config *config = ms_dit_config(run->model.dit);
+  result->stage_count = run->plan.count;
+  result->layers = config->layers < 256 ? config->layers : 256;
+  for (int i = 0; i < run->plan.count; i++) {
+    const struct ms_stage *stage = &run->plan.list[i];
+    const struct ms_attention_config *attention = stage->coarse ? &config->coarse_attention[0] : &config->attention[0];
+    struct ms_generate_stage *out = &result->stages[i];
+    for (int a = 0; a < 3; a++)
+      out->lattice[a] = stage->lattice[a] / config->patch[a];
+    out->tokens = stage->tokens;
+    out->steps = stage->steps;
+    out->first_sigma = stage->first_sigma;
+    if (attention->kind == MS_ATTENTION_DENSE)
+      snprintf(out->attention, sizeof out->attention, "dense");
+    else
+      snprintf(out->attention, sizeof out->attention, "%s %dx%dx%d",
+               attention->kind == MS_ATTENTION_WINDOW         ? "window"
+               : attention->mode == MSK_SLIDE_POINT ? "dsa point"
+                                                              : "dsa shift",
+               attention->window[0], attention->window[1], attention->window[2]);
+  }
+  result->tokens = run->plan.list[run->plan.count - 1].tokens;
+}
+
+static int deliver(struct run *run, const float *latents, struct ms_error *error) {
+  struct ms_deliver deliver = {.model = &run->model,
+                               .latents = latents,
+                               .width = run->job.width,
+                               .height = run->job.height,
+                               .frames = run->job.frames,
+                               .fps = run->job.fps,
+                               .output = run->job.output,
+                               .frame_done = frame_done,
+                               .frame_data = run};
+  char *comment = json_dumps(run->settings, JSON_COMPACT);
+  int code;
+  memcpy(deliver.lattice, run->plan.list[run->plan.count - 1].lattice, sizeof deliver.lattice);
+  if (!comment)
+    return ms_error_set(error, MS_ENOMEM, "out of memory");
+  deliver.comment = comment;
+  code = ms_deliver_run(&deliver, error);
+  free(comment);
+  return code;
+}
+
+static int generate(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
+  float *latents = NULL, means[MS_MAX_LAYERS] = {0};
+  int code = ms_compute_open(&run->compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
+  if (code < 0)
+    return code;
+  ms_pool_set_cancel(run->compute.pool, run->hooks ? run->hooks->cancel : NULL);
+  if ((code = open_model(run, machine, error)) < 0 || (code = resolve_job(run, error)) < 0)
+    return code;
+  ms_stages_plan(&run->model, run->job.width, run->job.height, run->job.frames, run->job.steps, run->job.guidance, &run->plan);
+  run->flops_total = ms_stages_flops(&run->model, &run->plan);
+  if ((code = check_budget(run, machine, error)) < 0)
+    return code;
+  run->settings = ms_settings_write(&run->job);
+  if (!run->settings)
+    return ms_error_set(error, MS_ENOMEM, "out of memory");
+  if ((code = encode_text(run, error)) < 0 || (code = open_state(run, error)) < 0)
+    return code;
+  describe_stages(run);
+  code = sample(run, &latents, error);
+  if (code == 0) {
+    ms_dit_offset_means(run->model.dit, means);
+    for (int i = 0; i < run->result->layers; i++)
+      run->result->offset_mean[i] = means[i];
+    code = deliver(run, latents, error);
+  }
+  free(latents);
+  if (code == 0) {
+    run->result->flops = run->flops_total;
+    if (!run->job.keep_latents)
+      ms_state_remove(run->state_folder);
+  } else if (run->use_state) {
+    char message[1300];
+    int stage, step;
+    if (ms_state_peek(run->state_folder, &stage, &step, NULL) == 1) {
+      snprintf(message, sizeof message, "what exists so far is kept: go on with --resume \"%s\"", run->state_folder);
+      log_line(run, MS_LOG_WARNING, message);
+    } else {
+      ms_state_remove(run->state_folder);
+    }
+  }
+  return code;
+}
+
+/* A resumed job takes every setting from its folder but the output, which may be named anew. */
+static int load_resumed(struct run *run, struct ms_error *error) {
+  struct ms_generate_job asked = run->job;
+  int code = ms_state_read_job(asked.resume, &run->resumed, error);
+  if (code == 0)
+    code = ms_settings_read(&run->job, run->resumed, error);
+  run->job.output = asked.output;
+  return code;
+}
+
+int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine, const struct ms_hooks *hooks,
+                struct ms_generate_result *result, struct ms_error *error) {
+  struct run *run = calloc(1, sizeof *run);
+  int code = 0;
+  memset(result, 0, sizeof *result);
+  if (!run)
+    return ms_error_set(error, MS_ENOMEM, "out of memory");
+  run->job = *job;
+  run->hooks = hooks;
+  run->result = result;
+  run->start = ms_seconds();
+  if (job->resume)
+    code = load_resumed(run, error);
+  if (code == 0)
+    code = check_job(&run->job, error);
+  if (code == 0)
+    code = ms_output_check(run->job.output, error);
+  if (code == 0)
+    code = generate(run, machine, error);
+  result->seed = run->job.seed;
+  result->frames = run->job.frames;
+  result->width = run->job.width;
+  result->height = run->job.height;
+  result->steps = run->job.steps;
+  result->fps = run->job.fps;
+  result->guidance = run->job.guidance;
+  result->shift = run->job.shift;
+  result->seconds = ms_seconds() - run->start;
+  result->peak_host_bytes = ms_memory_peak();
+  free(run->text);
+  free(run->negative);
+  json_decref(run->settings);
+  json_decref(run->resumed);
+  ms_model_release(&run->model);
+  ms_compute_release(&run->compute);
+  free(run);
+  return code;
+}

@@ -1,0 +1,9 @@
+/* A clip's settings as JSON: what is written into the file's comment tag, what a resumed job starts from, what "make again" reads. */
+#pragma once
+#include <jansson.h>
+#include "ms-generate.h"
+
+/* All fields of a resolved job. NULL if out of memory. */
+json_t *ms_settings_write(const struct ms_generate_job *job);
+/* Fills the job from JSON; strings belong to `json`, which must outlive the job. MS_EINPUT names the key. */
+int ms_settings_read(struct ms_generate_job *job, const json_t *json, struct ms_error *error);

@@ -1,0 +1,161 @@
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define STATE_JSON_MAX (1u << 20)
+
+static void remove_folder(const char *folder) {
+  static const char *const names[] = {"state.safetensors", "state.json", "state.safetensors.part", "state.json.part"};
+  char path[2048];
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    unlink(path);
+  }
+  rmdir(folder);
+}
+
+/* The step of a folder name "step-000010", or -1. */
+static int64_t step_of(const char *name) {
+  char *end;
+  long long step;
+  if (strncmp(name, "step-", 5))
+    return -1;
+  step = strtoll(name + 5, &end, 10);
+  return end > name + 5 && !*end ? step : -1;
+}
+
+/* The greatest step below `limit` that has a folder, or -1. */
+static int64_t newest(const char *output, int64_t limit) {
+  char folder[1200];
+  int64_t best = -1;
+  struct dirent *entry;
+  DIR *dir;
+  snprintf(folder, sizeof folder, "%s/checkpoints", output);
+  dir = opendir(folder);
+  while (dir && (entry = readdir(dir))) {
+    int64_t step = step_of(entry->d_name);
+    if (step > best && step < limit)
+      best = step;
+  }
+  if (dir)
+    closedir(dir);
+  return best;
+}
+
+static void sync_folder(const char *folder) {
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) {
+    fsync(fd);
+    close(fd);
+  }
+}
+
+static int write_state(const char *folder, const struct ms_checkpoint *checkpoint, struct ms_error *error) {
+  json_t *root = json_object(), *drawn = json_array();
+  char path[1400], *text;
+  int code;
+  for (int i = 0; i < MS_TRAIN_MAX_BUCKETS; i++)
+    json_array_append_new(drawn, json_integer((json_int_t)checkpoint->drawn[i]));
+  json_object_set_new(root, "step", json_integer((json_int_t)checkpoint->step));
+  json_object_set_new(root, "drawn", drawn);
+  json_object_set_new(root, "loss", json_real(checkpoint->loss));
+  if (isfinite(checkpoint->first_validation_loss))
+    json_object_set_new(root, "first_validation_loss", json_real(checkpoint->first_validation_loss));
+  text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+  json_decref(root);
+  if (!text)
+    return ms_error_set(error, MS_ENOMEM, "out of memory while saving a checkpoint");
+  snprintf(path, sizeof path, "%s/state.json", folder);
+  code = ms_file_write_all(path, text, strlen(text), error);
+  free(text);
+  return code;
+}
+
+int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint, const struct ms_optimizer *optimizer, int keep,
+                       struct ms_error *error) {
+  char parent[1200], unfinished[1250], final[1250], path[1400];
+  int64_t limit = INT64_MAX;
+  int code;
+  snprintf(parent, sizeof parent, "%s/checkpoints", output);
+  snprintf(unfinished, sizeof unfinished, "%s/unfinished", parent);
+  snprintf(final, sizeof final, "%s/step-%06lld", parent, (long long)checkpoint->step);
+  if (mkdir(parent, 0777) < 0 && errno != EEXIST)
+    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", parent, strerror(errno));
+  remove_folder(unfinished);
+  if (mkdir(unfinished, 0777) < 0 && errno != EEXIST)
+    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", unfinished, strerror(errno));
+  snprintf(path, sizeof path, "%s/state.safetensors", unfinished);
+  code = ms_optimizer_save(optimizer, path, error);
+  if (code == 0)
+    code = write_state(unfinished, checkpoint, error);
+  if (code < 0) {
+    remove_folder(unfinished);
+    return code;
+  }
+  sync_folder(unfinished);
+  remove_folder(final); /* the same step, saved before a stop */
+  if (rename(unfinished, final) < 0)
+    return ms_error_set(error, MS_EOUTPUT, "cannot rename \"%s\": %s", unfinished, strerror(errno));
+  sync_folder(parent);
+  for (int i = 0;; i++) {
+    limit = newest(output, limit);
+    if (limit < 0)
+      break;
+    if (i >= (keep > 0 ? keep : 1)) {
+      snprintf(path, sizeof path, "%s/step-%06lld", parent, (long long)limit);
+      remove_folder(path);
+    }
+  }
+  return 0;
+}
+
+static int read_state(const char *folder, struct ms_checkpoint *checkpoint, struct ms_error *error) {
+  char path[1400], *text = NULL;
+  size_t size;
+  json_t *root, *value;
+  int code;
+  snprintf(path, sizeof path, "%s/state.json", folder);
+  code = ms_file_read_all(path, STATE_JSON_MAX, &text, &size, error);
+  if (code < 0)
+    return code;
+  root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+  free(text);
+  memset(checkpoint, 0, sizeof *checkpoint);
+  if (!json_is_integer(json_object_get(root, "step"))) {
+    json_decref(root);
+    return ms_error_set(error, MS_EINPUT, "\"%s\" is damaged: remove that checkpoint's folder to go on from the one before", path);
+  }
+  checkpoint->step = json_integer_value(json_object_get(root, "step"));
+  for (int i = 0; i < MS_TRAIN_MAX_BUCKETS; i++)
+    checkpoint->drawn[i] = json_integer_value(json_array_get(json_object_get(root, "drawn"), (size_t)i));
+  checkpoint->loss = json_number_value(json_object_get(root, "loss"));
+  value = json_object_get(root, "first_validation_loss");
+  checkpoint->first_validation_loss = value ? json_number_value(value) : NAN;
+  json_decref(root);
+  return 0;
+}
+
+int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer, struct ms_error *error) {
+  char folder[1250], path[1400];
+  int64_t step = newest(output, INT64_MAX);
+  int code;
+  if (step < 0)
+    return 0;
+  snprintf(folder, sizeof folder, "%s/checkpoints/step-%06lld", output, (long long)step);
+  snprintf(path, sizeof path, "%s/state.safetensors", folder);
+  code = read_state(folder, checkpoint, error);
+  if (code == 0)
+    code = ms_optimizer_load(optimizer, path, error);
+  return code < 0 ? code : 1;
+}

@@ -1,0 +1,427 @@
+#include "train/loop.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/random.h"
+#include "base/system.h"
+#include "ms-generate.h"
+#include "train/checkpoint.h"
+#include "train/metrics-file.h"
+#include "train/objective.h"
+#include "train/optimizer.h"
+#include "train/schedule.h"
+#include "train/split.h"
+#include "weights/params-file.h"
+
+#define STREAM_BUCKET ((uint64_t)4 << 40)
+/* A small data set is seen through so many windows of each clip. */
+#define WINDOWS_OF_A_CLIP 8
+#define SMALL_SOURCE 1000
+#define BAD_STEPS_IN_A_ROW 3
+/* Noise levels of the validation loss. */
+static const double validation_sigmas[] = {0.15, 0.4, 0.65, 0.9};
+#define VALIDATION_SIGMAS 4
+
+struct loop {
+  struct ms_model *model;
+  const struct ms_train_job *job;
+  const struct ms_machine *machine;
+  const struct ms_hooks *hooks;
+  struct ms_train_result *result;
+  struct ms_split split;
+  struct ms_store stores[MS_TRAIN_MAX_BUCKETS], held_out;
+  int64_t *orders[MS_TRAIN_MAX_BUCKETS], epochs[MS_TRAIN_MAX_BUCKETS];
+  int store_count;
+  struct ms_objective objective;
+  struct ms_optimizer optimizer;
+  struct ms_checkpoint at;
+  struct ms_metrics_file metrics;
+  float *grad;
+  double start, trained_seconds, trained_tokens, trained_flops;
+  int bad_steps;
+};
+
+static void log_line(const struct loop *loop, enum ms_log_level level, const char *message) {
+  if (loop->hooks && loop->hooks->log)
+    loop->hooks->log(loop->hooks->data, level, message);
+}
+
+static int cancelled(const struct loop *loop) {
+  return loop->hooks && loop->hooks->cancel && atomic_load(loop->hooks->cancel);
+}
+
+static int fill_stores(struct loop *loop, const struct ms_clip_source *source, struct ms_error *error) {
+  const struct ms_train_job *job = loop->job;
+  struct ms_train_bucket single = {.width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
+  int count = job->bucket_count ? job->bucket_count : 1;
+  int64_t most_elements = 0, most_samples = VALIDATION_SIGMAS;
+  int code = ms_split_init(&loop->split, job, source, error);
+  for (int b = 0; b < count && code == 0; b++) {
+    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
+    struct ms_store *store = &loop->stores[b];
+    int64_t *numbers = NULL, clips = 0, items;
+    code = ms_split_training(&loop->split, source, bucket, &numbers, &clips, error);
+    if (code < 0)
+      break;
+    items = bucket->clips ? bucket->clips : source->count <= SMALL_SOURCE ? clips * WINDOWS_OF_A_CLIP : clips;
+    code = ms_store_fill(store, loop->model, source, bucket, numbers, clips, items, loop->hooks, error);
+    free(numbers);
+    loop->store_count = b + 1;
+    if (code < 0)
+      break;
+    loop->orders[b] = malloc((size_t)items * sizeof *loop->orders[b]);
+    if (!loop->orders[b])
+      return ms_error_set(error, MS_ENOMEM, "out of memory for the order of clips");
+    loop->epochs[b] = -1;
+    if (ms_store_elements(store) * bucket->batch > most_elements)
+      most_elements = ms_store_elements(store) * bucket->batch;
+    if (bucket->batch > most_samples)
+      most_samples = bucket->batch;
+  }
+  if (code == 0 && loop->split.validation_count) {
+    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[0] : &single;
+    code = ms_store_fill(&loop->held_out, loop->model, source, bucket, loop->split.validation, loop->split.validation_count,
+                         loop->split.validation_count, loop->hooks, error);
+    if (code == 0 && ms_store_elements(&loop->held_out) * VALIDATION_SIGMAS > most_elements)
+      most_elements = ms_store_elements(&loop->held_out) * VALIDATION_SIGMAS;
+  }
+  if (code == 0)
+    code = ms_objective_init(&loop->objective, loop->model, job, (int)most_samples, most_elements, error);
+  return code;
+}
+
+/* The bucket of a step, by the buckets' shares. */
+static int choose_bucket(const struct loop *loop, int64_t step) {
+  struct ms_random random = {.seed = loop->job->seed, .stream = STREAM_BUCKET + (uint64_t)step};
+  double total = 0, at = ms_random_uniform(&random);
+  for (int b = 0; b < loop->store_count; b++)
+    total += loop->stores[b].bucket.share;
+  at *= total;
+  for (int b = 0; b < loop->store_count - 1; b++) {
+    at -= loop->stores[b].bucket.share;
+    if (at < 0)
+      return b;
+  }
+  return loop->store_count - 1;
+}
+
+/* The next items of a bucket: epochs of shuffled items, a short last batch is filled from the next epoch. */
+static void draw_items(struct loop *loop, int b, int samples, int64_t *items) {
+  int64_t count = loop->stores[b].items;
+  for (int i = 0; i < samples; i++) {
+    int64_t drawn = loop->at.drawn[b]++;
+    if (drawn / count != loop->epochs[b]) {
+      loop->epochs[b] = drawn / count;
+      ms_split_order(loop->job->seed, b, loop->epochs[b], count, loop->orders[b]);
+    }
+    items[i] = loop->orders[b][drawn % count];
+  }
+}
+
+static int apply_average(struct loop *loop, struct ms_error *error);
+static int restore_weights(struct loop *loop, struct ms_error *error);
+
+/* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. Cancelling waits: it takes a moment. */
+static int validate(struct loop *loop, double *loss, struct ms_error *error) {
+  double sum = 0;
+  int code;
+  ms_pool_set_cancel(loop->model->compute->pool, NULL);
+  code = apply_average(loop, error);
+  for (int64_t i = 0; i < loop->held_out.items && code == 0; i++) {
+    int64_t items[VALIDATION_SIGMAS] = {i, i, i, i};
+    code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas, VALIDATION_SIGMAS, error);
+    if (code == 0)
+      code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 0, loop->objective.velocity, error);
+    if (code == 0)
+      sum += ms_objective_loss(&loop->objective, 0);
+  }
+  *loss = sum / (double)loop->held_out.items;
+  if (code == 0)
+    code = restore_weights(loop, error);
+  ms_pool_set_cancel(loop->model->compute->pool, loop->hooks ? loop->hooks->cancel : NULL);
+  return code;
+}
+
+/* The DiT's parameters are exchanged for their average (and back) through the optimizer's own state: the weights are kept in `grad`'s
+ * place, which is free between steps. */
+static int apply_average(struct loop *loop, struct ms_error *error) {
+  struct ms_params *params = ms_dit_params(loop->model->dit);
+  float *average;
+  if (!loop->optimizer.ema)
+    return 0;
+  average = malloc((size_t)params->total * sizeof *average);
+  if (!average)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the averaged weights");
+  ms_optimizer_read_average(&loop->optimizer, average);
+  memcpy(loop->grad, params->data, (size_t)params->total * msk_type_size(params->type));
+  if (params->type == MSK_F32)
+    memcpy(params->data, average, (size_t)params->total * sizeof *average);
+  else
+    loop->model->compute->adamw.f32_to_bf16(average, params->data, params->total);
+  free(average);
+  return ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
+}
+
+static int restore_weights(struct loop *loop, struct ms_error *error) {
+  struct ms_params *params = ms_dit_params(loop->model->dit);
+  if (!loop->optimizer.ema)
+    return 0;
+  memcpy(params->data, loop->grad, (size_t)params->total * msk_type_size(params->type));
+  return ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
+}
+
+static int write_weights(struct loop *loop, struct ms_error *error) {
+  struct ms_params *params = ms_dit_params(loop->model->dit);
+  float *average = malloc((size_t)params->total * sizeof *average);
+  char path[1200];
+  int code;
+  if (!average)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the averaged weights");
+  ms_optimizer_read_average(&loop->optimizer, average);
+  snprintf(path, sizeof path, "%s/dit.safetensors", loop->job->output);
+  code = ms_params_save_values(params, average, MS_DTYPE_BF16, path, NULL, error);
+  free(average);
+  return code;
+}
+
+/* A clip of the sample prompt, named by step and prompt. */
+static int make_sample(struct loop *loop, struct ms_error *error) {
+  struct ms_generate_job job = ms_generate_job_default();
+  struct ms_generate_result result;
+  struct ms_hooks quiet = {.cancel = loop->hooks ? loop->hooks->cancel : NULL};
+  char folder[1100], output[1300], slug[64];
+  int n = 0, code;
+  for (const char *p = loop->job->sample_prompt; *p && n < 40; p++)
+    slug[n++] = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') ? *p : '-';
+  slug[n] = 0;
+  snprintf(folder, sizeof folder, "%s/samples", loop->job->output);
+  snprintf(output, sizeof output, "%s/step-%06lld-%s.mp4", folder, (long long)loop->at.step, slug);
+  if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", folder, strerror(errno));
+  code = write_weights(loop, error);
+  job.prompt = loop->job->sample_prompt;
+  job.model = loop->job->output;
+  job.output = output;
+  job.seed = (int64_t)(loop->job->seed & 0x7fffffff);
+  return code < 0 ? code : ms_generate(&job, loop->machine, &quiet, &result, error);
+}
+
+static int train_batch(struct loop *loop, int b, int64_t step, int micro, int64_t *items, double *loss, struct ms_error *error) {
+  struct ms_store *store = &loop->stores[b];
+  int samples = store->bucket.batch, accumulate = loop->job->accumulate;
+  int code;
+  draw_items(loop, b, samples, items);
+  code = ms_objective_make(&loop->objective, store, items, samples, (uint64_t)(step * accumulate + micro), error);
+  if (code == 0)
+    code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 1, loop->objective.velocity, error);
+  if (code == 0) {
+    *loss += ms_objective_loss(&loop->objective, 1.0 / accumulate) / accumulate;
+    code = ms_dit_backward(loop->model->dit, &loop->objective.batch, loop->objective.gradient, loop->grad, NULL, NULL, error);
+  }
+  return code;
+}
+
+/* Not finite: the step is skipped and its clips are named; several in a row end the run. */
+static int skip_step(struct loop *loop, int b, const int64_t *items, int samples, const struct ms_error *why, struct ms_error *error) {
+  char message[700];
+  int n = snprintf(message, sizeof message, "step %lld skipped: %.300s; clips", (long long)loop->at.step + 1, why->message);
+  for (int i = 0; i < samples && n < (int)sizeof message - 24; i++)
+    n += snprintf(message + n, sizeof message - (size_t)n, " %lld", (long long)loop->stores[b].clips[items[i]]);
+  log_line(loop, MS_LOG_WARNING, message);
+  if (++loop->bad_steps >= BAD_STEPS_IN_A_ROW)
+    return ms_error_set(error, MS_ENOTFINITE, "%d steps in a row were not finite, the last one: %.300s; lower the learning rate", loop->bad_steps,
+                        why->message);
+  return 0;
+}
+
+static void report_step(struct loop *loop, double loss, double norm, double lr, double seconds, int64_t tokens, double flops,
+                        double validation) {
+  struct ms_metric metrics[9];
+  struct ms_progress progress = {"train", loop->at.step, loop->job->steps, ms_seconds() - loop->start, -1};
+  double per_step = loop->trained_seconds / (double)(loop->result->steps ? loop->result->steps : 1);
+  int n = 0;
+  progress.seconds_left = per_step * (double)(loop->job->steps - loop->at.step);
+  metrics[n++] = (struct ms_metric){"loss", loss};
+  metrics[n++] = (struct ms_metric){"learning_rate", lr};
+  metrics[n++] = (struct ms_metric){"gradient_norm", norm};
+  metrics[n++] = (struct ms_metric){"smoothed_loss", loop->at.loss};
+  metrics[n++] = (struct ms_metric){"seconds", seconds};
+  metrics[n++] = (struct ms_metric){"tokens_per_second", (double)tokens / seconds};
+  metrics[n++] = (struct ms_metric){"model_flops_per_second", flops / seconds};
+  if (isfinite(validation))
+    metrics[n++] = (struct ms_metric){"validation_loss", validation};
+  if (loop->hooks && loop->hooks->metrics)
+    loop->hooks->metrics(loop->hooks->data, loop->at.step, metrics, n);
+  if (loop->hooks && loop->hooks->progress)
+    loop->hooks->progress(loop->hooks->data, &progress);
+}
+
+static int due(int64_t every, int64_t step) {
+  return every > 0 && step % every == 0;
+}
+
+static int train_step(struct loop *loop, struct ms_error *error) {
+  const struct ms_train_job *job = loop->job;
+  struct ms_params *params = ms_dit_params(loop->model->dit);
+  int64_t step = loop->at.step, items[4096];
+  int b = choose_bucket(loop, step), samples = loop->stores[b].bucket.batch, code = 0;
+  int64_t tokens = loop->stores[b].tokens * samples * job->accumulate;
+  double flops = 3 * ms_dit_forward_flops(loop->model->dit, loop->stores[b].lattice, loop->stores[b].bucket.coarse) * samples * job->accumulate;
+  double began = ms_seconds(), loss = 0, norm = 0, lr = ms_schedule_lr(job, step), seconds, validation = NAN;
+  struct ms_checkpoint before = loop->at;
+  struct ms_error why = {0};
+  memset(loop->grad, 0, (size_t)params->total * sizeof *loop->grad);
+  for (int micro = 0; micro < job->accumulate && code == 0; micro++)
+    code = train_batch(loop, b, step, micro, items, &loss, &why);
+  if (code == 0 && ms_pool_cancelled(loop->model->compute->pool))
+    code = ms_error_set(&why, MS_ECANCELLED, "stopped at step %lld", (long long)step);
+  /* An update is whole or not at all: cancelling waits for it. */
+  ms_pool_set_cancel(loop->model->compute->pool, NULL);
+  if (code == 0)
+    code = isfinite(loss) ? ms_optimizer_step(&loop->optimizer, loop->grad, lr, &norm, &why)
+                          : ms_error_set(&why, MS_ENOTFINITE, "the loss is not finite");
+  if (code == 0)
+    code = ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, &why);
+  ms_pool_set_cancel(loop->model->compute->pool, loop->hooks ? loop->hooks->cancel : NULL);
+  if (code == MS_ENOTFINITE) {
+    if ((code = skip_step(loop, b, items, samples, &why, error)) < 0)
+      return code;
+    loop->at.step++;
+    return 0;
+  }
+  if (code < 0) {
+    loop->at = before;
+    loop->epochs[b] = -1;
+    return ms_error_set(error, code, "%s", why.message);
+  }
+  loop->bad_steps = 0;
+  loop->at.step++;
+  loop->at.loss = step == 0 ? loss : loop->at.loss + 0.02 * (loss - loop->at.loss);
+  seconds = ms_seconds() - began;
+  loop->trained_seconds += seconds;
+  loop->trained_tokens += (double)tokens;
+  loop->trained_flops += flops;
+  loop->result->steps++;
+  if (loop->held_out.items && (due(job->validate_every, loop->at.step) || loop->at.step == job->steps)) {
+    code = validate(loop, &validation, error);
+    if (code < 0)
+      return code;
+    loop->result->validation_loss = validation;
+  }
+  report_step(loop, loss, norm, lr, seconds, tokens, flops, validation);
+  return ms_metrics_file_add(&loop->metrics,
+                             &(struct ms_metrics_row){.step = loop->at.step,
+                                                      .loss = loss,
+                                                      .learning_rate = lr,
+                                                      .gradient_norm = norm,
+                                                      .seconds = seconds,
+                                                      .tokens = (double)tokens,
+                                                      .validation_loss = validation},
+                             error);
+}
+
+static int save(struct loop *loop, struct ms_error *error) {
+  return ms_checkpoint_save(loop->job->output, &loop->at, &loop->optimizer, loop->job->keep, error);
+}
+
+static void freeze_all_but_offsets(struct ms_params *params) {
+  for (int i = 0; i < params->count; i++)
+    if (!strstr(params->list[i].name, ".offset."))
+      params->list[i].kind = MS_PARAM_FROZEN;
+}
+
+static int begin(struct loop *loop, struct ms_error *error) {
+  const struct ms_train_job *job = loop->job;
+  struct ms_params *params = ms_dit_params(loop->model->dit);
+  struct ms_optimizer_params settings = ms_optimizer_params_default();
+  char path[1200];
+  int code;
+  settings.beta1 = (float)job->beta1;
+  settings.beta2 = (float)job->beta2;
+  settings.decay = (float)job->weight_decay;
+  settings.clip_norm = (float)job->clip_norm;
+  settings.ema = (float)job->ema;
+  if (job->method == MS_METHOD_OFFSETS)
+    freeze_all_but_offsets(params);
+  loop->grad = malloc((size_t)params->total * sizeof *loop->grad);
+  if (!loop->grad)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for gradients");
+  loop->at.first_validation_loss = NAN;
+  code = ms_optimizer_open(&loop->optimizer, loop->model->compute, params, &settings, error);
+  if (code == 0 && job->resume) {
+    code = ms_checkpoint_load(job->output, &loop->at, &loop->optimizer, error);
+    code = code > 0 ? 0 : code;
+  }
+  if (code == 0) {
+    snprintf(path, sizeof path, "%s/metrics.csv", job->output);
+    code = ms_metrics_file_open(&loop->metrics, path, loop->at.step, error);
+  }
+  if (code == 0)
+    code = ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
+  if (code == 0 && loop->held_out.items && loop->at.step == 0)
+    code = validate(loop, &loop->at.first_validation_loss, error);
+  return code;
+}
+
+static void finish(struct loop *loop) {
+  struct ms_train_result *result = loop->result;
+  double steps = result->steps ? (double)result->steps : 1, seconds = loop->trained_seconds > 0 ? loop->trained_seconds : 1;
+  result->loss = loop->at.loss;
+  result->first_validation_loss = loop->at.first_validation_loss;
+  result->seconds_per_step = loop->trained_seconds / steps;
+  result->tokens_per_second = loop->trained_tokens / seconds;
+  result->flops_per_second = loop->trained_flops / seconds;
+  result->steps = loop->at.step;
+  result->seconds = ms_seconds() - loop->start;
+  result->peak_host_bytes = ms_memory_peak();
+  for (int b = 0; b < loop->store_count; b++) {
+    ms_store_release(&loop->stores[b]);
+    free(loop->orders[b]);
+  }
+  ms_store_release(&loop->held_out);
+  ms_split_release(&loop->split);
+  ms_objective_release(&loop->objective);
+  ms_optimizer_release(&loop->optimizer);
+  ms_metrics_file_close(&loop->metrics);
+  free(loop->grad);
+}
+
+int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
+                  const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
+  struct loop *loop = calloc(1, sizeof *loop);
+  int code, saved_at_stop = 0;
+  memset(result, 0, sizeof *result);
+  result->validation_loss = NAN;
+  if (!loop)
+    return ms_error_set(error, MS_ENOMEM, "out of memory");
+  *loop = (struct loop){.model = model, .job = job, .machine = machine, .hooks = hooks, .result = result, .start = ms_seconds()};
+  code = fill_stores(loop, source, error);
+  if (code == 0)
+    code = begin(loop, error);
+  while (code == 0 && loop->at.step < job->steps) {
+    code = cancelled(loop) ? ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step) : train_step(loop, error);
+    if (code == MS_ECANCELLED && loop->at.step > 0) {
+      int save_code = save(loop, NULL);
+      saved_at_stop = save_code == 0;
+    }
+    if (code == 0 && (due(job->save_every, loop->at.step) || loop->at.step == job->steps))
+      code = save(loop, error);
+    if (code == 0 && job->sample_prompt && due(job->sample_every, loop->at.step))
+      code = make_sample(loop, error);
+  }
+  if (code == 0)
+    code = write_weights(loop, error);
+  if (saved_at_stop) {
+    char message[1300];
+    snprintf(message, sizeof message, "a checkpoint of step %lld is saved in \"%s\": go on with --resume", (long long)loop->at.step, job->output);
+    log_line(loop, MS_LOG_INFO, message);
+  }
+  finish(loop);
+  free(loop);
+  return code;
+}

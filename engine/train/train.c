@@ -1,0 +1,101 @@
+/* The front door of training: makes the output folder, opens the model, runs the loop. */
+#include "ms-train.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "model/model.h"
+#include "ms-models.h"
+#include "msk-cpu.h"
+#include "train/loop.h"
+#include "train/output.h"
+
+void ms_train_job_init(struct ms_train_job *job) {
+  *job = (struct ms_train_job){.model = "starter",
+                               .method = MS_METHOD_FULL,
+                               .rank = 16,
+                               .moment_bits = 32,
+                               .steps = 1000,
+                               .lr = 2e-4,
+                               .final_lr = 0.05,
+                               .warmup = 20,
+                               .decay_from = -1,
+                               .cosine = 1,
+                               .beta1 = 0.9,
+                               .beta2 = 0.99,
+                               .weight_decay = 0.01,
+                               .clip_norm = 1,
+                               .ema = 0.99,
+                               .batch = 4,
+                               .accumulate = 1,
+                               .sigma_shift = {1.5, 6},
+                               .sigma_shifts = 2,
+                               .empty_caption = 0.1,
+                               .keep = 2,
+                               .validation = 0.1,
+                               .validate_every = 50,
+                               .on_missing_caption = MS_CAPTION_ERROR};
+}
+
+static int check_job(const struct ms_train_job *job, struct ms_error *error) {
+  if (!job->output || !job->output[0])
+    return ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
+  if (job->steps < 1 || job->batch < 1 || job->batch > 4096 || job->accumulate < 1)
+    return ms_error_set(error, MS_EUSAGE, "steps, batch and accumulate must be 1 or more (batch at most 4096)");
+  if (!(job->lr > 0) || job->lr > 10)
+    return ms_error_set(error, MS_EUSAGE, "learning rate %g cannot be used: it must lie between 0 and 10", job->lr);
+  if (job->method == MS_METHOD_LORA)
+    return ms_error_set(error, MS_EUSAGE, "method lora cannot be trained by this version: use full or offsets");
+  if (job->moment_bits != 32)
+    return ms_error_set(error, MS_EUSAGE, "8-bit moments cannot be used by this version: leave --moments out");
+  return 0;
+}
+
+int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *given, const struct ms_machine *machine,
+             const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
+  struct ms_train_job job = *asked;
+  struct ms_clip_source source = {0};
+  struct ms_compute compute = {0};
+  struct ms_model model = {0};
+  char folder[1024];
+  int code = check_job(&job, error), own_source = 0;
+  memset(result, 0, sizeof *result);
+  if (code == 0)
+    code = ms_model_find(job.model, machine->data_folder, NULL, folder, sizeof folder, error);
+  if (code == 0)
+    code = ms_train_output_open(job.output, job.resume, error);
+  if (code == 0 && given)
+    source = *given;
+  if (code == 0 && !given) {
+    code = ms_clip_folder_open(&source, job.dataset, job.on_missing_caption, hooks, error);
+    own_source = code == 0;
+  }
+  if (code == 0)
+    code = ms_compute_open(&compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
+  if (code == 0) {
+    ms_pool_set_cancel(compute.pool, hooks ? hooks->cancel : NULL);
+    code = ms_model_open(&model, &compute, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, 0, error);
+  }
+  if (code == 0 && !job.width) {
+    job.width = model.defaults.width;
+    job.height = model.defaults.height;
+  }
+  if (code == 0 && !job.frames)
+    job.frames = model.defaults.frames;
+  if (code == 0)
+    code = ms_train_output_parts(&model, folder, &job, error);
+  if (code == 0)
+    code = ms_train_loop(&model, &job, &source, machine, hooks, result, error);
+  if (code < 0 && result->steps == 0 && !job.resume)
+    ms_train_output_discard(job.output);
+  ms_model_release(&model);
+  ms_compute_release(&compute);
+  if (own_source)
+    source.close(source.data);
+  return code;
+}
