@@ -122,6 +122,9 @@ int msa_scenes_open(struct ms_clip_source *source, const struct msa_scenes_param
 void msa_scene_draw(const struct msa_scenes_params *params, int64_t clip, struct msa_scene *scene);
 void msa_scene_render(const struct msa_scene *scene, int width, int height, int frames,
                       uint8_t *rgb /* [F,H,W,3] */);
+/* Frame number `frame` of the same clip alone, for clips that are written as they are drawn. */
+void msa_scene_render_frame(const struct msa_scene *scene, int width, int height, int frames, int frame,
+                            uint8_t *rgb /* [H,W,3] */);
 /* 255 wherever an object touches a pixel, else 0. */
 void msa_scene_mask(const struct msa_scene *scene, int width, int height, int frames,
                     uint8_t *mask /* [F,H,W] */);

@@ -282,6 +282,13 @@ void msa_scene_render(const struct msa_scene *scene, int width, int height, int 
   }
 }
 
+void msa_scene_render_frame(const struct msa_scene *scene, int width, int height, int frames, int frame,
+                            uint8_t *rgb) {
+  const struct canvas canvas = {.width = width, .height = height, .rgb = rgb};
+  draw_ground(scene, width, height, rgb);
+  draw_things(scene, &canvas, frame, frames);
+}
+
 void msa_scene_mask(const struct msa_scene *scene, int width, int height, int frames, uint8_t *mask) {
   const size_t bytes = (size_t)width * height;
   memset(mask, 0, bytes * frames);

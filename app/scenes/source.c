@@ -20,6 +20,19 @@ static int check_request(const struct ms_clip_request *request, struct ms_error 
   return 0;
 }
 
+static uint64_t wording(const struct scenes *scenes, int64_t clip, uint32_t variant) {
+  return scenes->params.seed ^ ((uint64_t)clip << 20) ^ variant;
+}
+
+static int scenes_read_caption(void *data, int64_t clip, uint32_t variant, char *caption, size_t caption_size,
+                               struct ms_error *error) {
+  const struct scenes *scenes = data;
+  struct msa_scene scene;
+  msa_scene_draw(&scenes->params, clip, &scene);
+  msa_scene_caption(&scene, wording(scenes, clip, variant), caption, caption_size);
+  return 0;
+}
+
 static int scenes_read(void *data, int64_t clip, uint32_t variant, const struct ms_clip_request *request,
                        uint8_t *rgb, char *caption, size_t caption_size, struct ms_error *error) {
   const struct scenes *scenes = data;
@@ -31,7 +44,7 @@ static int scenes_read(void *data, int64_t clip, uint32_t variant, const struct 
   if (rgb)
     msa_scene_render(&scene, request->width, request->height, request->frames, rgb);
   if (caption)
-    msa_scene_caption(&scene, scenes->params.seed ^ ((uint64_t)clip << 20) ^ variant, caption, caption_size);
+    msa_scene_caption(&scene, wording(scenes, clip, variant), caption, caption_size);
   return 0;
 }
 
@@ -87,6 +100,7 @@ int msa_scenes_open(struct ms_clip_source *source, const struct msa_scenes_param
       .name = "scenes",
       .count = params->count,
       .read = scenes_read,
+      .read_caption = scenes_read_caption,
       .read_mask = scenes_read_mask,
       .read_labels = scenes_read_labels,
       .close = scenes_close,
