@@ -18,6 +18,9 @@ struct ms_encoder_params {
 struct ms_encoder_params ms_encoder_params_default(void);
 /* The format that a file name's extension asks for, or an MS_EUSAGE that lists the known ones. */
 int ms_format_from_path(const char *path, enum ms_format *format, struct ms_error *error);
+/* The same from a name (h264, h265, av1, vp9, prores, ffv1, gif, png), and the name of a format. */
+int ms_format_from_name(const char *name, enum ms_format *format, struct ms_error *error);
+const char *ms_format_name(enum ms_format format);
 
 struct ms_encoder;
 /* Checks that the folder exists and can be written and that there is an encoder, before anything costly: MS_EOUTPUT, MS_EUSAGE. */
