@@ -3,7 +3,7 @@
 #include "cpu/product-avx512-run.h"
 
 static const struct msk_tiling tiling = {
-    .line = MSK_LINE_BF16, .height = 32, .rows = 256, .columns = 512, .lines = 48};
+    .line = MSK_LINE_BF16, .height = 32, .rows = 256, .columns = 128, .lines = 20};
 
 struct tile_config {
   uint8_t palette, start_row, reserved[14];
@@ -20,33 +20,37 @@ static const struct tile_config full_tiles __attribute__((aligned(64))) = {
 /* The tile intrinsics do not tell the compiler that they read memory. */
 #define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
 
-MSK_INLINE void tile_32x32(const char *a, const char *b, int64_t lines, float *acc, int first) {
+/* A is read once per panel and B by every tile of it, so A is loaded with the hint that keeps it from driving
+ * B out of the first-level cache. */
+MSK_INLINE void tile_32x32(struct msk_tile t) {
   MEMORY_BARRIER();
-  if (first) {
+  if (t.first) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   } else {
-    _tile_loadd(0, acc, 128);
-    _tile_loadd(1, acc + 16, 128);
-    _tile_loadd(2, acc + 16 * 32, 128);
-    _tile_loadd(3, acc + 16 * 32 + 16, 128);
+    _tile_loadd(0, t.acc, 128);
+    _tile_loadd(1, t.acc + 16, 128);
+    _tile_loadd(2, t.acc + 16 * 32, 128);
+    _tile_loadd(3, t.acc + 16 * 32 + 16, 128);
   }
-  for (int64_t l = 0; l < lines; l++, a += 2048, b += MSK_PANEL_LINE) {
-    _tile_loadd(4, a, 64);
-    _tile_loadd(6, b, 64);
+  for (int64_t l = 0; l < t.lines; l++, t.a += 2048, t.b += MSK_PANEL_LINE, t.ahead += t.ahead_step) {
+    for (int64_t x = 0; x < t.ahead_step; x += 64)
+      _mm_prefetch(t.ahead + x, _MM_HINT_T1);
+    _tile_stream_loadd(4, t.a, 64);
+    _tile_loadd(6, t.b, 64);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + 1024, 64);
+    _tile_loadd(7, t.b + 1024, 64);
     _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + 1024, 64);
+    _tile_stream_loadd(5, t.a + 1024, 64);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, acc, 128);
-  _tile_stored(1, acc + 16, 128);
-  _tile_stored(2, acc + 16 * 32, 128);
-  _tile_stored(3, acc + 16 * 32 + 16, 128);
+  _tile_stored(0, t.acc, 128);
+  _tile_stored(1, t.acc + 16, 128);
+  _tile_stored(2, t.acc + 16 * 32, 128);
+  _tile_stored(3, t.acc + 16 * 32 + 16, 128);
 }
 
 static size_t pack_b_bytes(int64_t n, int64_t k) {

@@ -87,8 +87,18 @@ MSK_INLINE void msk_finish_tile(const struct msk_product *p, int64_t i0, int64_t
 }
 
 /* acc (+)= A block (lines of height x 64 bytes) times B panel (lines of MSK_PANEL_LINE); `first`: acc starts
- * at 0. */
-typedef void (*msk_tile_fn)(const char *a, const char *b, int64_t lines, float *acc, int first);
+ * at 0. Between the lines it may prefetch `ahead`, `ahead_step` bytes for each line, which the next tiles
+ * read. */
+struct msk_tile {
+  const char *a, *b;
+  int64_t lines;
+  float *acc;
+  int first;
+  const char *ahead;
+  int64_t ahead_step;
+};
+
+typedef void (*msk_tile_fn)(struct msk_tile t);
 
 struct msk_tiling {
   enum msk_line line;
@@ -102,44 +112,55 @@ MSK_INLINE int64_t msk_round_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-/* Scratch: [rows of A][sums of rows x columns, or of one tile][one row for taps]. */
+/* Scratch: [rows of A][sums of rows x columns, or of one tile if k is one block][a row to gather taps in]. */
+MSK_INLINE int64_t msk_packed_rows(const struct msk_product *p, struct msk_tiling t) {
+  return msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
+}
+
+MSK_INLINE int64_t msk_sums(const struct msk_product *p, struct msk_tiling t) {
+  if (msk_lines(t.line, p->k) <= t.lines)
+    return t.height * MSK_PANEL;
+  return msk_packed_rows(p, t) * msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
+}
+
 MSK_INLINE size_t msk_run_scratch(const struct msk_product *p, struct msk_tiling t) {
-  int64_t lines = msk_lines(t.line, p->k), rows = msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
-  int64_t columns =
-      lines <= t.lines ? MSK_PANEL : msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
-  int64_t sums = lines <= t.lines ? t.height : rows;
-  return (size_t)(rows * lines * 64 + sums * columns * 4 + msk_round_up(p->taps > 1 ? p->k * 4 : 0, 64) + 64);
+  int64_t row = p->taps > 1 ? msk_round_up(p->k * 4, 64) : 0;
+  return (size_t)(msk_packed_rows(p, t) * msk_lines(t.line, p->k) * 64 + msk_sums(p, t) * 4 + row);
 }
 
 MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                               void *scratch, struct msk_tiling t, msk_tile_fn tile) {
-  int64_t lines = msk_lines(t.line, p->k);
-  int64_t room = msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
+  int64_t lines = msk_lines(t.line, p->k), parts = (lines + t.lines - 1) / t.lines;
+  int64_t deep = parts > 1 ? (lines + parts - 1) / parts : t.lines;
+  int64_t block_bytes = lines * t.height * 64, panel_bytes = lines * MSK_PANEL_LINE;
   char *a = scratch;
-  float *sums = (float *)(a + room * lines * 64);
-  int64_t columns =
-      lines <= t.lines ? MSK_PANEL : msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
-  char *row = (char *)(sums + (lines <= t.lines ? t.height : room) * columns);
-  columns = t.columns;
+  float *sums = (float *)(a + msk_packed_rows(p, t) * lines * 64);
+  char *row = (char *)(sums + msk_sums(p, t));
   for (int64_t i0 = m0; i0 < m1; i0 += t.rows) {
     int64_t rows = m1 - i0 < t.rows ? m1 - i0 : t.rows, blocks = (rows + t.height - 1) / t.height;
     if (p->a_type == MSK_F32)
       msk_pack_a(p, i0, rows, t.height, a, row, t.line, MSK_F32);
     else
       msk_pack_a(p, i0, rows, t.height, a, row, t.line, MSK_BF16);
-    for (int64_t j0 = n0; j0 < n1; j0 += columns) {
-      int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns, l = 0;
+    for (int64_t j0 = n0; j0 < n1; j0 += t.columns) {
+      int64_t j1 = n1 - j0 < t.columns ? n1 : j0 + t.columns, l = 0;
       do {
-        int64_t here = lines - l < t.lines ? lines - l : t.lines;
+        int64_t here = lines - l < deep ? lines - l : deep;
+        int last = l + here == lines;
         for (int64_t j = j0; j < j1; j += MSK_PANEL) {
-          const char *b = (const char *)p->b + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE;
-          for (int64_t block = 0; block < blocks; block++) {
-            int64_t r = block * t.height;
-            float *acc = lines <= t.lines
-                             ? sums
-                             : sums + ((j - j0) / MSK_PANEL * blocks + block) * t.height * MSK_PANEL;
-            tile(a + block * lines * t.height * 64 + l * t.height * 64, b, here, acc, l == 0);
-            if (l + here == lines)
+          const char *b = (const char *)p->b + j / MSK_PANEL * panel_bytes + l * MSK_PANEL_LINE;
+          const char *ahead = b + panel_bytes;
+          int64_t step = MSK_PANEL_LINE / blocks / 64 * 64;
+          if (j + MSK_PANEL >= j1 && !last)
+            ahead = (const char *)p->b + j0 / MSK_PANEL * panel_bytes + (l + here) * MSK_PANEL_LINE;
+          else if (j + MSK_PANEL >= n1)
+            step = 0;
+          for (int64_t r = 0; r < rows; r += t.height) {
+            float *acc = parts > 1 ? sums + ((j - j0) * blocks + r / t.height * MSK_PANEL) * t.height : sums;
+            tile((struct msk_tile){a + r / t.height * block_bytes + l * t.height * 64, b, here, acc, l == 0,
+                                   ahead, step});
+            ahead += here * step;
+            if (last)
               msk_finish_tile(p, i0 + r, j, rows - r < t.height ? rows - r : t.height,
                               j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL, acc);
           }
