@@ -1,6 +1,7 @@
 /* 3D deformable slide attention: the specification. Samples directly, one point and one corner after the
  * other, with double accumulators; only dk and dv, which belong to the caller, are added to in float32. */
 #include "slide.h"
+#include "msk-cpu.h"
 
 #include <assert.h>
 #include <math.h>
@@ -219,4 +220,9 @@ void msk_slide_init(struct msk_slide_ops *f32, struct msk_slide_ops *bf16, unsig
   };
   *bf16 = *f32;
   bf16->precision = MSK_PRECISION_BF16;
+#if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AMX))
+    return;
+  msk_slide_init_amx(bf16);
+#endif
 }

@@ -36,3 +36,8 @@ static inline int64_t msk_slide_base(int64_t i, int64_t window, int64_t length) 
 static inline int64_t msk_slide_window_points(const struct msk_slide *p) {
   return p->window[0] * p->window[1] * p->window[2];
 }
+
+#if MSK_X86
+/* Set the slots that the instruction set has a version of. */
+void msk_slide_init_amx(struct msk_slide_ops *bf16);
+#endif
