@@ -122,7 +122,17 @@ void msk_product_init(struct msk_product_ops *f32, struct msk_product_ops *bf16,
       .run = run_bf16,
   };
 #if MSK_X86
-  if (cpu_flags & MSK_CPU_AMX)
-    msk_product_init_amx(bf16);
+  if (!(cpu_flags & MSK_CPU_AVX2))
+    return;
+  msk_product_init_avx2(f32, bf16);
+  if (!(cpu_flags & MSK_CPU_AVX512))
+    return;
+  msk_product_init_avx512(f32, bf16);
+  if (!(cpu_flags & MSK_CPU_AVX512BF16))
+    return;
+  msk_product_init_avx512bf16(bf16);
+  if (!(cpu_flags & MSK_CPU_AMX))
+    return;
+  msk_product_init_amx(bf16);
 #endif
 }
