@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of the flat array that one task updates: a multiple of the 4096 elements that the norm sums as a block. */
+/* Pieces of the flat array that one task sums or updates: part of the result. */
 #define PIECE 65536
 
 struct ms_optimizer_params ms_optimizer_params_default(void) {
@@ -55,6 +55,26 @@ void ms_optimizer_release(struct ms_optimizer *o) {
   memset(o, 0, sizeof *o);
 }
 
+/* The last parameter that starts at or before element `begin` of the flat array. */
+static int param_at(const struct ms_params *params, int64_t begin) {
+  int low = 0, high = params->count;
+  while (high - low > 1) {
+    int middle = (low + high) / 2;
+    if (params->list[middle].offset <= begin)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The part of [*from,*to) that lies in a parameter; returns whether there is one. */
+static int clip_to_param(const struct ms_param *param, int64_t *from, int64_t *to) {
+  *from = param->offset > *from ? param->offset : *from;
+  *to = param->offset + param->count < *to ? param->offset + param->count : *to;
+  return *from < *to;
+}
+
 struct norm_run {
   struct ms_optimizer *o;
   const float *grad;
@@ -63,7 +83,14 @@ struct norm_run {
 
 static void norm_piece(void *data, int64_t begin, int64_t end, void *scratch) {
   struct norm_run *run = data;
-  run->sums[begin / PIECE] = run->o->compute->norm.sum_squares(run->grad + begin, end - begin);
+  const struct ms_params *params = run->o->params;
+  double sum = 0;
+  for (int i = param_at(params, begin); i < params->count && params->list[i].offset < end; i++) {
+    int64_t from = begin, to = end;
+    if (params->list[i].kind != MS_PARAM_FROZEN && clip_to_param(&params->list[i], &from, &to))
+      sum += run->o->compute->norm.sum_squares(run->grad + from, to - from);
+  }
+  run->sums[begin / PIECE] = sum;
 }
 
 static int is_finite_all(const float *x, int64_t n) {
@@ -76,7 +103,7 @@ static int is_finite_all(const float *x, int64_t n) {
 static int refuse_gradient(const struct ms_optimizer *o, const float *grad, struct ms_error *error) {
   for (int i = 0; i < o->params->count; i++) {
     const struct ms_param *param = &o->params->list[i];
-    if (!is_finite_all(grad + param->offset, param->count))
+    if (param->kind != MS_PARAM_FROZEN && !is_finite_all(grad + param->offset, param->count))
       return ms_error_set(error, MS_ENOTFINITE, "the gradient of \"%s\" is not finite", param->name);
   }
   return ms_error_set(error, MS_ENOTFINITE, "the gradient's norm is not finite");
@@ -108,20 +135,10 @@ static void update_piece(void *data, int64_t begin, int64_t end, void *scratch) 
   struct update *u = data;
   struct ms_optimizer *o = u->o;
   const struct ms_params *params = o->params;
-  int low = 0, high = params->count;
-  while (high - low > 1) { /* the last parameter that starts at or before begin */
-    int middle = (low + high) / 2;
-    if (params->list[middle].offset <= begin)
-      low = middle;
-    else
-      high = middle;
-  }
-  for (int i = low; i < params->count && params->list[i].offset < end; i++) {
-    const struct ms_param *param = &params->list[i];
-    int64_t from = param->offset > begin ? param->offset : begin, to = param->offset + param->count;
-    to = to < end ? to : end;
-    if (from < to)
-      update_part(u, param, from, to);
+  for (int i = param_at(params, begin); i < params->count && params->list[i].offset < end; i++) {
+    int64_t from = begin, to = end;
+    if (clip_to_param(&params->list[i], &from, &to))
+      update_part(u, &params->list[i], from, to);
   }
   for (int64_t i = begin; o->ema && i < end; i += 1024) {
     float master[1024];
@@ -148,15 +165,15 @@ int ms_optimizer_step(struct ms_optimizer *o, const float *grad, double lr, doub
   if (norm)
     *norm = length;
   o->step++;
-  u.adamw = (struct msk_adamw){.lr = (float)lr,
+  u.adamw = (struct msk_adamw){.lr = lr,
                                .beta1 = o->settings.beta1,
                                .beta2 = o->settings.beta2,
                                .eps = o->settings.eps,
-                               .correction1 = (float)(1 - pow(o->settings.beta1, (double)o->step)),
-                               .correction2 = (float)(1 - pow(o->settings.beta2, (double)o->step)),
+                               .correction1 = 1 - pow(o->settings.beta1, (double)o->step),
+                               .correction2 = 1 - pow(o->settings.beta2, (double)o->step),
                                .grad_scale = 1};
   if (o->settings.clip_norm > 0 && length > o->settings.clip_norm)
-    u.adamw.grad_scale = (float)(o->settings.clip_norm / length);
+    u.adamw.grad_scale = o->settings.clip_norm / length;
   u.ema = (float)fmin(o->settings.ema, (1 + n) / (10 + n));
   ms_compute_ranges(o->compute, total, PIECE, update_piece, &u);
   return 0;
