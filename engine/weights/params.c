@@ -82,6 +82,8 @@ void ms_params_randomize(struct ms_params *params, uint64_t seed) {
         break;
       }
       value += param->start_mean;
+      if (param->start_gates && j / param->start_gates % 3 == 2)
+        value += 1;
       if (params->type == MSK_F32)
         ((float *)data)[j] = (float)value;
       else

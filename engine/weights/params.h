@@ -33,6 +33,7 @@ struct ms_param {
   enum ms_param_kind kind;
   enum ms_param_start start;
   float start_scale, start_mean;
+  int64_t start_gates; /* modulation tables [1,6,C]: C; rows 2 and 5, the gates, start 1 higher. 0: no such table */
 };
 
 struct ms_params {

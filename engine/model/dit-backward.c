@@ -1,0 +1,352 @@
+/* One layer backward, from activations of all rows (struct dit_acts). Between the places where tokens meet a block of rows is taken
+ * through everything: feed_back (MLP, down to what cross-attention gave), attend_back (cross-attention's query, down to what
+ * self-attention gave), enter_back (q, k, v and the first norm). Then the weights' gradients, all matrices in one go. */
+#include <string.h>
+
+#include "model/dit-private.h"
+
+struct back_run {
+  struct ms_dit *dit;
+  int layer;
+  const struct dit_text *text;
+  const struct dit_acts *acts;
+  const struct dit_grads *grads;
+  float *dx, *dx1; /* gradient of the stream behind and before cross-attention; dx comes in as that of the layer's output */
+};
+
+static const float *modulation(const struct ms_dit *dit, int layer, int sample, int row) {
+  int64_t dim = dit->config.dim;
+  return dit->run.time.modulation + (((int64_t)layer * dit->run.samples + sample) * 6 + row) * dim;
+}
+
+static enum msk_type u_type(const struct ms_dit *dit, int layer) {
+  return dit->run.attention[layer].kind == MS_ATTENTION_DSA ? MSK_F32 : ms_dit_low_type(dit);
+}
+
+static float *block_sums(const struct back_run *run, int64_t block) {
+  return run->grads->block_sums + block * run->dit->sums.total;
+}
+
+static float *segment_sums(const struct back_run *run, const struct dit_block *segment, int row) {
+  return run->grads->segment_sums + (segment->segment * 6 + row) * run->dit->config.dim;
+}
+
+/* dx [rows,k] = dy [rows,n] W. */
+static void multiply_back(const struct ms_dit *dit, const struct dit_matrix *matrix, const float *dy, int64_t rows, float *dx,
+                          void *scratch) {
+  struct msk_product p = {
+    .m = rows,
+    .n = matrix->k,
+    .k = matrix->n,
+    .a = dy,
+    .a_ld = matrix->n,
+    .b = matrix->backward,
+    .c = dx,
+    .c_ld = matrix->k,
+  };
+  dit->compute->product[matrix->precision].run(&p, 0, rows, 0, p.n, scratch);
+}
+
+/* db = gate dy, per segment; the gate's gradient goes to row `row` of the modulation. */
+static void gate_back(const struct back_run *run, const struct dit_block *block, int row, const float *dy, const float *b, float *db) {
+  const struct ms_dit *dit = run->dit;
+  int64_t dim = dit->config.dim;
+  for (int i = 0; i < block->samples; i++) {
+    struct dit_block s = ms_dit_segment_at(&dit->run, block, i);
+    int64_t at = s.row * dim;
+    dit->compute->norm.gate_backward(dy + at, dim, b + at, dim, modulation(dit, run->layer, s.sample, row), dim, s.rows, db + at, dim,
+                                     segment_sums(run, &s, row));
+  }
+}
+
+/* Backward of a modulated LayerNorm: adds to dx. dy: of the block. */
+static void modulate_back(const struct back_run *run, const struct dit_block *block, int row, const float *x, const float *mean,
+                          const float *rstd, const float *dy, float *dx) {
+  const struct ms_dit *dit = run->dit;
+  int64_t dim = dit->config.dim;
+  for (int i = 0; i < block->samples; i++) {
+    struct dit_block s = ms_dit_segment_at(&dit->run, block, i);
+    struct msk_layer_norm norm = {
+      .c = dim,
+      .eps = dit->config.eps,
+      .x = x + s.row * dim,
+      .x_ld = dim,
+      .scale = modulation(dit, run->layer, s.sample, row + 1),
+      .shift = modulation(dit, run->layer, s.sample, row),
+      .mod_ld = 6 * dim,
+      .mod_rows = dit->run.tokens,
+      .one_plus = 1,
+      .mean = (float *)mean + s.row,
+      .rstd = (float *)rstd + s.row,
+      .dy = dy + (s.row - block->row) * dim,
+      .dy_ld = dim,
+      .dx = dx + s.row * dim,
+      .dx_ld = dim,
+      .accumulate = 1,
+    };
+    dit->compute->norm.layer_norm_backward(&norm, 0, s.rows, segment_sums(run, &s, row + 1), segment_sums(run, &s, row));
+  }
+}
+
+static void column_sum(const struct back_run *run, const float *x, int64_t columns, int64_t rows, float *sums, int64_t at) {
+  run->dit->compute->norm.column_sum(x, columns, columns, rows, sums + at);
+}
+
+static void feed_back_task(void *data, int64_t task, void *memory) {
+  struct back_run *run = data;
+  struct ms_dit *dit = run->dit;
+  const struct dit_layer *layer = &dit->layers[run->layer];
+  const struct dit_acts *acts = run->acts;
+  const struct dit_grads *g = run->grads;
+  struct dit_block block = ms_dit_block_at(&dit->run, task), first = ms_dit_segment_at(&dit->run, &block, 0);
+  struct dit_scratch scratch = ms_dit_scratch(dit, &dit->run, memory);
+  int64_t dim = dit->config.dim, ffn = dit->config.ffn, rows = block.rows, at = block.row * dim;
+  enum msk_type low = ms_dit_low_type(dit);
+  const void *raw = (const char *)acts->hidden_raw + (size_t)(block.row * ffn) * msk_type_size(low);
+  float *sums = block_sums(run, task), *dhidden = g->dhidden + block.row * ffn, *d = ms_dit_take(&scratch, rows * dim, MSK_F32);
+  memset(sums, 0, (size_t)dit->sums.total * sizeof *sums);
+  memset(segment_sums(run, &first, 0), 0, (size_t)(block.samples * 6 * dim) * sizeof *sums);
+  gate_back(run, &block, 5, run->dx, acts->mlp, g->dmlp);
+  column_sum(run, g->dmlp + at, dim, rows, sums, dit->sums.down_bias);
+  multiply_back(dit, &layer->down, g->dmlp + at, rows, dhidden, scratch.kernels);
+  dit->compute->norm.gelu_backward(raw, low, dhidden, dhidden, rows * ffn);
+  column_sum(run, dhidden, ffn, rows, sums, dit->sums.up_bias);
+  multiply_back(dit, &layer->up, dhidden, rows, d, scratch.kernels);
+  modulate_back(run, &block, 3, acts->x2, acts->mean2, acts->rstd2, d, run->dx);
+  column_sum(run, run->dx + at, dim, rows, sums, dit->sums.cross_out_bias);
+  multiply_back(dit, &layer->cross_out, run->dx + at, rows, g->dcrossed + at, scratch.kernels);
+}
+
+static void cross_back_task(void *data, int64_t task, void *memory) {
+  struct back_run *run = data;
+  struct ms_dit *dit = run->dit;
+  const struct dit_acts *acts = run->acts;
+  const struct dit_grads *g = run->grads;
+  int64_t dim = dit->config.dim, heads = dit->config.heads, sample = task / heads, row = sample * dit->run.tokens;
+  int64_t text_row = run->layer * dit->run.text_rows + sample * dit->config.text_len;
+  struct msk_attention a = ms_dit_cross(dit, run->text, run->layer, (int)sample);
+  a.queries = dit->run.tokens;
+  a.q = acts->cross_q + row * dim;
+  a.o = acts->crossed + row * dim;
+  a.lse = acts->cross_lse + row * heads;
+  a.d_o = g->dcrossed + row * dim;
+  a.dq = g->dcross_q + row * dim;
+  a.dk = g->dkv + text_row * 2 * dim;
+  a.dv = a.dk + dim;
+  a.d_o_ld = a.dq_ld = dim;
+  a.dk_ld = a.dv_ld = 2 * dim;
+  dit->compute->attention[dit->precision].backward(&a, task % heads, memory);
+}
+
+static void attend_back_task(void *data, int64_t task, void *memory) {
+  struct back_run *run = data;
+  struct ms_dit *dit = run->dit;
+  const struct dit_layer *layer = &dit->layers[run->layer];
+  const struct dit_acts *acts = run->acts;
+  const struct dit_grads *g = run->grads;
+  struct dit_block block = ms_dit_block_at(&dit->run, task);
+  struct dit_scratch scratch = ms_dit_scratch(dit, &dit->run, memory);
+  int64_t dim = dit->config.dim, rows = block.rows, at = block.row * dim;
+  float *sums = block_sums(run, task), *d = ms_dit_take(&scratch, rows * dim, MSK_F32);
+  struct msk_rms_rope rms = {
+    .c = dim,
+    .heads = dit->config.heads,
+    .eps = dit->config.eps,
+    .x = acts->cross_raw + at,
+    .x_ld = dim,
+    .weight = dit->vectors[layer->cross_norm_q],
+    .rstd = acts->rstd_cross + block.row,
+    .dy = g->dcross_q + at,
+    .dy_ld = dim,
+    .dx = g->dcross_q + at,
+    .dx_ld = dim,
+  };
+  struct msk_layer_norm norm = {
+    .c = dim,
+    .eps = dit->config.eps,
+    .x = acts->x1 + at,
+    .x_ld = dim,
+    .scale = dit->vectors[layer->norm3_weight],
+    .shift = dit->vectors[layer->norm3_bias],
+    .mod_rows = rows,
+    .mean = acts->mean3 + block.row,
+    .rstd = acts->rstd3 + block.row,
+    .dy = d,
+    .dy_ld = dim,
+    .dx = run->dx1 + at,
+    .dx_ld = dim,
+    .accumulate = 1,
+  };
+  dit->compute->norm.rms_rope_backward(&rms, 0, rows, sums + dit->sums.cross_norm_q);
+  column_sum(run, g->dcross_q + at, dim, rows, sums, dit->sums.cross_q_bias);
+  multiply_back(dit, &layer->cross_q, g->dcross_q + at, rows, d, scratch.kernels);
+  /* dx stays as it is: the gradient of cross-attention's projection needs it */
+  memcpy(run->dx1 + at, run->dx + at, (size_t)(rows * dim) * sizeof(float));
+  dit->compute->norm.layer_norm_backward(&norm, 0, rows, sums + dit->sums.norm3_weight, sums + dit->sums.norm3_bias);
+  gate_back(run, &block, 2, run->dx1, acts->projected, g->dprojected);
+  column_sum(run, g->dprojected + at, dim, rows, sums, dit->sums.out_bias);
+  multiply_back(dit, &layer->out, g->dprojected + at, rows, g->dattended + at, scratch.kernels);
+}
+
+static void enter_back_task(void *data, int64_t task, void *memory) {
+  struct back_run *run = data;
+  struct ms_dit *dit = run->dit;
+  const struct dit_layer *layer = &dit->layers[run->layer];
+  const struct dit_acts *acts = run->acts;
+  const struct dit_grads *g = run->grads;
+  struct dit_block block = ms_dit_block_at(&dit->run, task);
+  struct dit_scratch scratch = ms_dit_scratch(dit, &dit->run, memory);
+  int64_t dim = dit->config.dim, rows = block.rows, end = block.row + rows;
+  int offsets = dit->run.attention[run->layer].kind == MS_ATTENTION_DSA;
+  float *sums = block_sums(run, task), *dqkv = g->dqkv + block.row * 3 * dim;
+  float *du = offsets ? g->du + block.row * dim : ms_dit_take(&scratch, rows * dim, MSK_F32);
+  struct msk_rms_rope rope = {
+    .c = dim,
+    .heads = dit->config.heads,
+    .eps = dit->config.eps,
+    .x = acts->qkv,
+    .x_ld = 3 * dim,
+    .weight = dit->vectors[layer->norm_q],
+    .rstd = acts->rstd_q,
+    .lattice = {dit->run.lattice[0], dit->run.lattice[1], dit->run.lattice[2]},
+    .pairs_t = dit->pairs[0],
+    .pairs_y = dit->pairs[1],
+    .pairs_x = dit->pairs[2],
+    .rope_t = dit->run.rope[0],
+    .rope_y = dit->run.rope[1],
+    .rope_x = dit->run.rope[2],
+    .dy = g->dqkv,
+    .dy_ld = 3 * dim,
+    .dx = g->dqkv,
+    .dx_ld = 3 * dim,
+  };
+  dit->compute->norm.rms_rope_backward(&rope, block.row, end, sums + dit->sums.norm_q);
+  rope.x += dim;
+  rope.weight = dit->vectors[layer->norm_k];
+  rope.rstd = acts->rstd_k;
+  rope.dy += dim;
+  rope.dx += dim;
+  dit->compute->norm.rms_rope_backward(&rope, block.row, end, sums + dit->sums.norm_k);
+  column_sum(run, dqkv, 3 * dim, rows, sums, dit->sums.qkv_bias);
+  multiply_back(dit, &layer->qkv, dqkv, rows, du, scratch.kernels);
+  if (offsets)
+    ms_dit_offset_rows_backward(dit, run->layer, acts, g, &block, sums, &scratch);
+  else
+    modulate_back(run, &block, 0, acts->x, acts->mean1, acts->rstd1, du, run->dx1);
+}
+
+/* The first norm, where the offset head has added to du. */
+static void norm_back_task(void *data, int64_t task, void *memory) {
+  struct back_run *run = data;
+  struct ms_dit *dit = run->dit;
+  struct dit_block block = ms_dit_block_at(&dit->run, task);
+  modulate_back(run, &block, 0, run->acts->x, run->acts->mean1, run->acts->rstd1, run->grads->du + block.row * dit->config.dim, run->dx1);
+}
+
+struct weight { /* one matrix's gradient: dy [R,n], x [R,k] */
+  const struct dit_matrix *matrix;
+  const float *dy;
+  const void *x;
+  enum msk_type type;
+};
+
+static void weight_gradients(const struct back_run *run, float *grad) {
+  struct ms_dit *dit = run->dit;
+  const struct dit_layer *layer = &dit->layers[run->layer];
+  const struct dit_acts *acts = run->acts;
+  const struct dit_grads *g = run->grads;
+  enum msk_type low = ms_dit_low_type(dit);
+  const struct weight list[] = {
+    {&layer->up, g->dhidden, acts->modulated2, low},
+    {&layer->down, g->dmlp, acts->hidden, low},
+    {&layer->qkv, g->dqkv, acts->u, u_type(dit, run->layer)},
+    {&layer->out, g->dprojected, acts->attended, MSK_F32},
+    {&layer->cross_q, g->dcross_q, acts->normed3, low},
+    {&layer->cross_out, run->dx, acts->crossed, MSK_F32},
+    {&layer->offset_out, g->dz, acts->offset_low, low},
+  };
+  int count = dit->run.attention[run->layer].kind == MS_ATTENTION_DSA ? 7 : 6;
+  struct dit_pack packs[7];
+  struct dit_product products[7];
+  unsigned char *next = g->packed;
+  for (int i = 0; i < count; i++) {
+    const struct dit_matrix *m = list[i].matrix;
+    packs[i] = (struct dit_pack){
+      .precision = m->precision,
+      .pack = {.n = m->k, .k = dit->run.rows, .src = list[i].x, .type = list[i].type, .ld = m->k, .transposed = 1},
+      .dst = next,
+    };
+    products[i] = (struct dit_product){
+      .precision = m->precision,
+      .product = {.m = m->n,
+                  .n = m->k,
+                  .k = dit->run.rows,
+                  .a = list[i].dy,
+                  .a_ld = m->n,
+                  .a_transposed = 1,
+                  .b = next,
+                  .c = grad + dit->params.list[m->weight].offset,
+                  .c_ld = m->k,
+                  .accumulate = 1},
+    };
+    next += (ms_dit_pack_bytes(dit, m->precision, m->k, dit->run.rows) + 63) / 64 * 64;
+  }
+  ms_dit_pack_all(dit, packs, count);
+  ms_dit_product_all(dit, products, count);
+}
+
+static void add_vector(const struct back_run *run, float *grad, int param, int64_t at) {
+  struct ms_dit *dit = run->dit;
+  const struct ms_param *p = &dit->params.list[param];
+  dit->compute->norm.column_sum(run->grads->block_sums + at, dit->sums.total, p->count, dit->run.blocks.blocks, grad + p->offset);
+}
+
+/* Adds the blocks' and segments' partial sums to the gradients, in order. */
+static void sum_blocks(const struct back_run *run, float *grad) {
+  struct ms_dit *dit = run->dit;
+  const struct dit_layer *layer = &dit->layers[run->layer];
+  const struct dit_sums *s = &dit->sums;
+  int64_t blocks = dit->run.blocks.blocks, width = 6 * (int64_t)dit->config.dim, each = dit->run.blocks.per_sample;
+  const float *sums = run->grads->block_sums;
+  ms_dit_add_bias_sums(dit, &layer->qkv, sums + s->qkv_bias, s->total, blocks, grad);
+  ms_dit_add_bias_sums(dit, &layer->out, sums + s->out_bias, s->total, blocks, grad);
+  ms_dit_add_bias_sums(dit, &layer->cross_q, sums + s->cross_q_bias, s->total, blocks, grad);
+  ms_dit_add_bias_sums(dit, &layer->cross_out, sums + s->cross_out_bias, s->total, blocks, grad);
+  ms_dit_add_bias_sums(dit, &layer->up, sums + s->up_bias, s->total, blocks, grad);
+  ms_dit_add_bias_sums(dit, &layer->down, sums + s->down_bias, s->total, blocks, grad);
+  add_vector(run, grad, layer->norm_q, s->norm_q);
+  add_vector(run, grad, layer->norm_k, s->norm_k);
+  add_vector(run, grad, layer->cross_norm_q, s->cross_norm_q);
+  add_vector(run, grad, layer->norm3_weight, s->norm3_weight);
+  add_vector(run, grad, layer->norm3_bias, s->norm3_bias);
+  if (dit->run.attention[run->layer].kind == MS_ATTENTION_DSA) {
+    ms_dit_add_bias_sums(dit, &layer->offset_out, sums + s->offset_bias, s->total, blocks, grad);
+    add_vector(run, grad, layer->offset_norm_weight, s->offset_norm_weight);
+    add_vector(run, grad, layer->offset_norm_bias, s->offset_norm_bias);
+  }
+  dit->compute->norm.column_sum(run->grads->segment_sums, width, width, dit->run.blocks.segments,
+                                grad + dit->params.list[layer->modulation].offset);
+  for (int64_t i = 0; i < dit->run.samples; i++)
+    dit->compute->norm.column_sum(run->grads->segment_sums + i * each * width, width, width, each, run->grads->dtime + i * width);
+}
+
+void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text, const struct dit_acts *acts, int current,
+                           float *grad) {
+  struct dit_grads grads = dit->run.grads;
+  struct back_run run = {dit, layer, text, acts, &grads, grads.dx[current], grads.dx[!current]};
+  struct ms_pool *pool = dit->compute->pool;
+  int64_t blocks = dit->run.blocks.blocks;
+  if (acts->z_cut == acts->z)
+    grads.dz_cut = grads.dz;
+  ms_pool_run(pool, feed_back_task, &run, blocks);
+  ms_pool_run(pool, cross_back_task, &run, (int64_t)dit->run.samples * dit->config.heads);
+  ms_pool_run(pool, attend_back_task, &run, blocks);
+  ms_dit_attention_backward(dit, layer, acts, &grads);
+  ms_pool_run(pool, enter_back_task, &run, blocks);
+  if (dit->run.attention[layer].kind == MS_ATTENTION_DSA) {
+    ms_dit_offset_conv_backward(dit, layer, acts, &grads, grad);
+    ms_pool_run(pool, norm_back_task, &run, blocks);
+  }
+  weight_gradients(&run, grad);
+  sum_blocks(&run, grad);
+}
