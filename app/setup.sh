@@ -1,0 +1,87 @@
+# Shared by app/run and tests/run: what a fresh Debian or Ubuntu (Debian 12 or newer) lacks is named and installed, then the tree is
+# configured and built. Everything that is said here goes to standard error.
+#
+# Uses: $top (the source tree), $me (name for messages). Sets: $build (the build folder; MEGASLIDE_BUILD names another).
+
+build=${MEGASLIDE_BUILD:-$top/build}
+
+packages=(
+  gcc libc6-dev meson ninja-build pkg-config
+  libjansson-dev libavformat-dev libavcodec-dev libavutil-dev libswscale-dev
+)
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+
+# Names on standard output what is not installed. A package that has been renamed counts if something provides it.
+missing_packages() {
+  local package installed
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null | sed -n 's/^installed //p' |
+    sed 's/([^)]*)//g' | tr ' ,' '\n\n' | sort -u)
+  for package in "$@"; do
+    grep -qxF -- "$package" <<<"$installed" || printf '%s\n' "$package"
+  done
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+install_packages() {
+  local get=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q)
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    say "you are not root and there is no sudo; as root, run: apt-get install $*"
+    return 1
+  fi
+  say "installing with apt-get: $*"
+  # Lists of packages may be missing or too old; then they are fetched and it is tried once more.
+  if ! as_root "${get[@]}" install -y --no-install-recommends "$@" >&2 </dev/null; then
+    say "fetching the lists of packages first"
+    as_root "${get[@]}" update >&2 </dev/null && as_root "${get[@]}" install -y --no-install-recommends "$@" >&2 </dev/null
+  fi
+}
+
+ensure_packages() {
+  local missing
+  if ! command -v dpkg-query >/dev/null; then
+    command -v meson >/dev/null && command -v ninja >/dev/null && return 0
+    say "this is neither Debian nor Ubuntu; install these (or what they are called here) yourself: ${packages[*]}"
+    return 1
+  fi
+  mapfile -t missing < <(missing_packages "${packages[@]}")
+  [ ${#missing[@]} = 0 ] && return 0
+  say "these packages are needed and not installed: ${missing[*]}"
+  install_packages "${missing[@]}" || { say "the packages could not be installed"; return 1; }
+}
+
+# ensure_built TARGET...: configures if need be and builds; quiet when there is nothing to do.
+ensure_built() {
+  local lock
+  # The lists of packages are only looked at until a build of them stands, or when that build breaks.
+  [ -f "$build/build.ninja" ] || ensure_packages || return 1
+  mkdir -p "$build" || return 1
+  exec {lock}>"$build/.lock"
+  if ! flock -n "$lock"; then
+    say "waiting for another build"
+    flock "$lock"
+  fi
+  build_locked "$@" || { say "once more, after a look at the packages"; ensure_packages && build_locked "$@"; }
+  local status=$?
+  exec {lock}>&-
+  return $status
+}
+
+build_locked() {
+  if [ ! -f "$build/build.ninja" ]; then
+    say "configuring $build"
+    meson setup "${setup_options[@]}" "$build" "$top" >&2 </dev/null || return 1
+  fi
+  ninja -C "$build" -n "$@" 2>/dev/null | grep -q 'no work to do' && return 0
+  say "building (minutes the first time)"
+  ninja -C "$build" "$@" >&2 </dev/null
+}
+
+setup_options=(--buildtype=release)

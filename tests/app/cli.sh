@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# The command line from outside: exit statuses, the form of its output, and files made and read again. TAP.
+#   cli.sh PROGRAM
+set -u
+program=$1
+number=0
+failures=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export XDG_DATA_HOME=$folder/data HOME=$folder
+
+# check WORDS COMMAND...: good if the command is
+check() {
+  local words=$1
+  shift
+  number=$((number + 1))
+  if "$@" >"$folder/check" 2>&1; then
+    echo "ok $number - $words"
+  else
+    failures=$((failures + 1))
+    echo "not ok $number - $words"
+    sed 's/^/# /' "$folder/check"
+  fi
+}
+
+# ends STATUS ARGUMENTS...: the program ends so, and says why if it fails
+ends() {
+  local want=$1 status
+  shift
+  "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+  status=$?
+  [ "$status" = "$want" ] || { echo "status $status, not $want"; cat "$folder/err"; return 1; }
+  [ "$want" = 0 ] || [ -s "$folder/err" ] || { echo "not a word of explanation"; return 1; }
+}
+
+says() { # says FILE PATTERN
+  grep -Eq -- "$2" "$folder/$1" || { echo "no \"$2\" in:"; cat "$folder/$1"; return 1; }
+}
+
+only_json() {
+  [ -s "$folder/out" ] && ! grep -vE '^\{"event":"(progress|metric|row|result|error)"[,}].*$' "$folder/out"
+}
+
+check "help of the program" ends 0 --help
+check "help names the commands" says out '^  generate '
+for command in generate train models inspect export render-scenes; do
+  check "help of $command" ends 0 $command --help
+  check "help of $command shows its use" says out "usage: megaslide $command"
+done
+check "no command: usage" ends 2
+check "unknown command" ends 2 gnerate
+check "the nearest command is named" says err 'did you mean "generate"'
+
+check "no prompt" ends 2 generate -o "$folder/a.mp4"
+check "an empty prompt" ends 2 generate " " -o "$folder/a.mp4"
+check "two prompts" ends 2 generate a b -o "$folder/a.mp4"
+check "a prompt that is not UTF-8" ends 2 generate $'\xff\xfe' -o "$folder/a.mp4"
+for size in 0x0 0x64 63x64 65x64 -64x64 64x 64 x64 64x64x3 1e3x64 99999999999x64; do
+  check "size $size" ends 2 generate ball --size=$size -o "$folder/a.mp4"
+done
+check "no frames" ends 2 generate ball --frames 0 -o "$folder/a.mp4"
+check "negative frames" ends 2 generate ball --frames -3 -o "$folder/a.mp4"
+check "half a frame" ends 2 generate ball --frames 1.5 -o "$folder/a.mp4"
+check "no steps" ends 2 generate ball --steps 0 -o "$folder/a.mp4"
+check "guidance that is no number" ends 2 generate ball --guidance nan -o "$folder/a.mp4"
+check "a flag without its value" ends 2 generate ball --steps
+check "an unknown sampler" ends 2 generate ball --sampler magic -o "$folder/a.mp4"
+check "a part of a sampler's name" ends 2 generate ball --sampler eul -o "$folder/a.mp4"
+check "an unknown flag" ends 2 generate ball --setps 4 -o "$folder/a.mp4"
+check "the nearest flag is named" says err 'did you mean --steps'
+check "a size of memory that is none" ends 2 generate ball --host-memory much -o "$folder/a.mp4"
+check "a bad flag with --json" ends 2 generate ball --setps 4 --json
+check "is told as JSON" only_json
+check "as an error" says out '"event":"error","exit":2'
+check "a missing model" ends 3 generate ball --model nowhere -o "$folder/a.mp4"
+check "a device that is not there" ends 6 generate ball --device cuda -o "$folder/a.mp4"
+check "no folder for the trained model" ends 2 train "$folder"
+check "no clips to train on" ends 2 train -o "$folder/m"
+check "a file that is not there" ends 3 inspect "$folder/nothing.mp4"
+
+check "scenes are written" ends 0 render-scenes -o "$folder/scenes" --clips 3 --size 96x64 --frames=9 --seed 5 --json
+check "and told as JSON" only_json
+check "with the result last" sh -c "tail -n 1 '$folder/out' | grep -q '\"event\":\"result\",\"output\"'"
+check "clips, captions and labels" test -s "$folder/scenes/0002.mp4" -a -s "$folder/scenes/0002.txt" -a -s "$folder/scenes/labels.json"
+check "the same seed again" ends 0 render-scenes -o "$folder/again" --clips 3 --size 96x64 --frames 9 --seed 5
+check "gives the same bytes" cmp "$folder/scenes/0001.mp4" "$folder/again/0001.mp4"
+check "a folder that cannot be made" ends 5 render-scenes -o "$folder/no/such" --clips 1
+check "a folder that is a file" ends 5 render-scenes -o "$folder/scenes/0000.mp4" --clips 1
+
+check "a clip is inspected" ends 0 inspect "$folder/scenes/0001.mp4" --json
+check "its size and frames" says out '"width":96,"height":64,"frames":9,"fps":8.0'
+check "its settings" says out '"prompt":"'
+check "its colours" says out '"color_space":"bt709","color_range":"tv"'
+check "exported" ends 0 export "$folder/scenes/0001.mp4" -o "$folder/b.mkv" --format ffv1
+check "the copy" ends 0 inspect "$folder/b.mkv" --json
+check "has the same frames" says out '"frames":9'
+check "and the settings" says out '"prompt":"'
+check "exported into a folder that is not there" ends 5 export "$folder/scenes/0001.mp4" -o "$folder/no/b.mp4"
+check "no other file is left" sh -c "! ls '$folder' '$folder/scenes' | grep -F .part"
+check "a text is no clip" ends 3 inspect "$folder/scenes/0001.txt"
+
+"$program" render-scenes -o "$folder/many" --clips 100000 >/dev/null 2>&1 &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+check "an interrupt ends with 130" test $? = 130
+check "what was done is described" test -s "$folder/many/labels.json"
+
+echo "1..$number"
+[ $failures = 0 ]
