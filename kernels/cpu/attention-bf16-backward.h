@@ -66,7 +66,7 @@ static void backward_pack_queries(const struct attention_rows *x, const struct b
   for (int64_t i = 0; i < w->queries; i += 16)
     for (int64_t step = 0; step < w->steps; step++, columns += TILE) {
       tile_read_rows(x, i, step * 32, r);
-      tile_transpose(r);
+      attention_transpose(r);
       tile_store(columns, r);
     }
   for (int64_t i = 0; i < w->queries; i += 32)
@@ -112,7 +112,7 @@ static void backward_pack_keys(const struct msk_attention *p, int64_t head, int6
   for (int64_t j = 0; j < keys; j += 32)
     for (int64_t c = 0; c < w->dim; c += 16, columns += TILE) {
       tile_read_pairs(&k, j0 + j, c, r);
-      tile_transpose(r);
+      attention_transpose(r);
       tile_store(columns, r);
     }
 }
@@ -155,7 +155,7 @@ static void backward_store_dq(const struct msk_attention *p, int64_t head, const
       __m512i r[16];
       for (int l = 0; l < 16; l++)
         r[l] = _mm512_load_si512(w->dq + (tile * w->dim + c + l) * 16);
-      tile_transpose(r);
+      attention_transpose(r);
       for (int l = 0; l < 16; l++) {
         int64_t i = tile / 2 * 32 + l / 4 * 8 + tile % 2 * 4 + l % 4;
         if (i < p->queries)

@@ -68,7 +68,7 @@ static void forward_pack(const struct msk_attention *p, int64_t head, void *pack
   for (int64_t j = 0; j < f.keys; j += 32)
     for (int64_t c = 0; c < f.steps * 32; c += 16, v_tiles += TILE) {
       tile_read_pairs(&v, j, c, r);
-      tile_transpose(r);
+      attention_transpose(r);
       tile_store(v_tiles, r);
     }
 }
@@ -145,7 +145,7 @@ static inline void forward_finish(const struct msk_attention *p, int64_t head, i
     __m512i r[16];
     for (int l = 0; l < 16; l++)
       r[l] = _mm512_castps_si512(_mm512_mul_ps(_mm512_load_ps(o + (c + l) * 16), inverse));
-    tile_transpose(r);
+    attention_transpose(r);
     for (int l = 0; l < 16; l++)
       if (l < n)
         _mm512_mask_storeu_ps(p->o + attention_q_row(p, i0 + l) * p->o_ld + head * p->head_dim + c, mask,
@@ -236,7 +236,7 @@ static inline __attribute__((always_inline)) void forward_queries(const struct m
     float norms[16] = {0};
     for (int64_t step = 0; step < f.steps; step++) {
       tile_read_rows(&q, i0 + t * 16, step * 32, r);
-      tile_transpose(r);
+      attention_transpose(r);
       tile_store(w.q + (t * f.steps + step) * TILE, r);
     }
     for (int64_t i = t * 16; i < n && i < t * 16 + 16; i++)

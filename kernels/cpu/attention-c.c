@@ -130,6 +130,12 @@ void msk_attention_init(struct msk_attention_ops *f32, struct msk_attention_ops 
   bf16->forward = forward_bf16;
   bf16->backward = backward_bf16;
 #if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AVX2))
+    return;
+  msk_attention_init_avx2(f32, bf16);
+  if (!(cpu_flags & MSK_CPU_AVX512))
+    return;
+  msk_attention_init_avx512(f32, bf16);
   if (!(cpu_flags & MSK_CPU_AMX))
     return;
   msk_attention_init_amx(f32, bf16);

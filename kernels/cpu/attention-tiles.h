@@ -9,8 +9,7 @@
  * transposed as 16 x 16 pairs; B (columns c, sum over i) interleaves pairs of rows; A (rows c, sum over i) is that
  * transposed. Rows and columns past the end are zero. */
 #pragma once
-#include <immintrin.h>
-#include "attention.h"
+#include "attention-avx512.h"
 
 #define TILE 512   /* bf16 elements of an A or B tile */
 #define TILE_C 256 /* floats of a C tile */
@@ -24,33 +23,6 @@ struct attention_rows {
 
 static inline const float *attention_row(const struct attention_rows *x, int64_t i) {
   return x->base + (x->rows ? x->rows[i] : i) * x->ld;
-}
-
-static inline __mmask16 attention_mask(int64_t n) {
-  return n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
-}
-
-static inline __attribute__((always_inline)) void tile_transpose(__m512i r[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 16; i += 8)
-    for (int j = 0; j < 4; j++) {
-      t[i + j] = _mm512_shuffle_i32x4(r[i + j], r[i + j + 4], 0x88);
-      t[i + j + 4] = _mm512_shuffle_i32x4(r[i + j], r[i + j + 4], 0xdd);
-    }
-  for (int j = 0; j < 8; j++) {
-    r[j] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0x88);
-    r[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
-  }
 }
 
 static inline __attribute__((always_inline)) void tile_store(uint16_t *tile, const __m512i r[16]) {
