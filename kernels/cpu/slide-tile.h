@@ -55,8 +55,9 @@ struct slide_tile {
   int32_t stride_t, stride_y;
 };
 
+/* Cells that offsets can move a point by. Sizes must not depend on z, which callers set after they asked for them. */
 static inline int64_t slide_reach(const struct msk_slide *p, int axis) {
-  int64_t reach = p->z ? (int64_t)ceilf(p->bounds[axis]) : 0;
+  int64_t reach = (int64_t)ceilf(p->bounds[axis]);
   return reach < p->lattice[axis] ? reach : p->lattice[axis];
 }
 
