@@ -37,9 +37,9 @@ install_packages() {
     return 1
   fi
   say "installing with apt-get: $*"
-  # Lists of packages may be missing or too old; then they are fetched and it is tried once more.
-  if ! as_root "${get[@]}" install -y --no-install-recommends "$@" >&2 </dev/null; then
-    say "fetching the lists of packages first"
+  # Lists of packages may be missing, as in a fresh container, or too old; then they are fetched first, or it is tried once more.
+  if ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || ! as_root "${get[@]}" install -y --no-install-recommends "$@" >&2 </dev/null; then
+    say "fetching the lists of packages"
     as_root "${get[@]}" update >&2 </dev/null && as_root "${get[@]}" install -y --no-install-recommends "$@" >&2 </dev/null
   fi
 }
