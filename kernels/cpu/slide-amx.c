@@ -8,6 +8,9 @@
 #define ENGINE_DEPTH 32
 #define TILE 512 /* bf16 elements of a tile */
 
+/* The compiler does not know that tile loads read memory. */
+#define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
+
 typedef uint16_t engine_element;
 
 /* Tiles 0-3 accumulate, 4 and 5 are full operands; 6 is [16][8 pairs] and 7 [8 pairs][16] for sums over 16
@@ -26,6 +29,7 @@ static void engine_begin(void) {
   config.rows[6] = 16;
   config.colsb[7] = 64;
   config.rows[7] = 8;
+  MEMORY_BARRIER();
   _tile_loadconfig(&config);
 }
 
@@ -99,6 +103,7 @@ static void engine_scores(const engine_element *query, int64_t depth, const engi
                           const int32_t *list, int64_t blocks, float *rows, int64_t ld) {
   int64_t stride = ld * (int64_t)sizeof(float), size = SLIDE_BLOCK * depth;
   int64_t i = 0;
+  MEMORY_BARRIER();
   for (; i + 1 < blocks; i += 2) {
     const engine_element *a = form + list[i] * size, *b = form + list[i + 1] * size;
     _tile_zero(0);
@@ -145,6 +150,7 @@ static void engine_sums(const float *rows, int64_t ld, int64_t blocks, engine_el
     for (int64_t c = 0; c < blocks * 32; c += 32)
       _mm512_storeu_si512(narrow + lane * wide + c, two_to_bf16(_mm512_loadu_ps(rows + lane * ld + c),
                                                                 _mm512_loadu_ps(rows + lane * ld + c + 16)));
+  MEMORY_BARRIER();
   for (int64_t c = 0; c < depth; c += 64) {
     int four = c + 32 < depth; /* depth is a multiple of 32 */
     _tile_zero(0);
@@ -184,6 +190,7 @@ static void engine_outer(const float *rows, int64_t ld, int64_t blocks, engine_e
         _mm512_storeu_si512(narrow + (half * 8 + pair) * 32,
                             interleave(_mm512_loadu_ps(row), _mm512_loadu_ps(row + ld)));
       }
+    MEMORY_BARRIER();
     for (int64_t c = 0; c < depth; c += 16, block += 2 * 256) {
       _tile_loadd(6, across + c * 16, 32);
       _tile_loadd(0, block, 64);
