@@ -4,7 +4,8 @@
 
 #include "conv-sets.h"
 #include "vec-avx512.h"
-#include "conv-body.h"
+#include "conv-lines.h"
+#include "conv-gradient.h"
 
 void msk_conv_init_avx512(struct msk_conv_ops *ops) {
   *ops = (struct msk_conv_ops){

@@ -26,6 +26,10 @@ VEC_INLINE void vec_store(float *p, vec_f32 v) {
   _mm256_storeu_ps(p, v);
 }
 
+VEC_INLINE void vec_stream(float *p, vec_f32 v) {
+  _mm256_stream_ps(p, v);
+}
+
 VEC_INLINE vec_f32 vec_load_n(const float *p, int n) {
   return VEC_FULL(n) ? vec_load(p) : _mm256_maskload_ps(p, vec_first(n));
 }

@@ -28,6 +28,11 @@ VEC_INLINE void vec_store(float *p, vec_f32 v) {
   _mm512_storeu_ps(p, v);
 }
 
+/* Past the cache; p is aligned to the vector. */
+VEC_INLINE void vec_stream(float *p, vec_f32 v) {
+  _mm512_stream_ps(p, v);
+}
+
 VEC_INLINE vec_f32 vec_load_n(const float *p, int n) {
   return VEC_FULL(n) ? vec_load(p) : _mm512_maskz_loadu_ps(vec_first(n), p);
 }
