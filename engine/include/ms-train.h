@@ -23,6 +23,7 @@ struct ms_train_bucket {
   int64_t clips; /* how many clips of the source are stored at this size; 0: all */
   int64_t first; /* number of the first clip of the source */
   int coarse;    /* trains the base stage's attention */
+  double sigma_max; /* noise levels up to this; 0: 1. A refining stage starts from a middle level */
 };
 
 struct ms_train_job {

@@ -116,7 +116,7 @@ int ms_objective_make(struct ms_objective *o, const struct ms_store *store, cons
     int code;
     if (job->sigma_shifts)
       k = job->sigma_shift[ms_random_below(&random, job->sigma_shifts)];
-    o->sigmas[i] = k * u / (1 + (k - 1) * u);
+    o->sigmas[i] = (store->bucket.sigma_max > 0 ? store->bucket.sigma_max : 1) * k * u / (1 + (k - 1) * u);
     code = set_text(o, i, empty ? "" : store->captions[items[i] * MS_STORE_CAPTIONS + caption], error);
     if (code < 0)
       return code;

@@ -47,9 +47,10 @@ static int read_bucket(const json_t *from, struct ms_train_bucket *bucket, struc
                                      .share = ms_recipe_number(from, "share", 1),
                                      .clips = (int64_t)ms_recipe_number(from, "clips", 0),
                                      .first = (int64_t)ms_recipe_number(from, "first", 0),
-                                     .coarse = json_is_true(json_object_get(from, "coarse"))};
+                                     .coarse = json_is_true(json_object_get(from, "coarse")),
+                                     .sigma_max = ms_recipe_number(from, "sigma_max", 1)};
   if (bucket->width < 16 || bucket->height < 16 || bucket->width > 8192 || bucket->height > 8192 || bucket->frames < 1 ||
-      bucket->frames > 100000 || bucket->batch < 1 || bucket->batch > 4096 || !(bucket->share > 0) || bucket->clips < 0 || bucket->first < 0)
+      bucket->frames > 100000 || bucket->batch < 1 || bucket->batch > 4096 || !(bucket->share > 0) || bucket->clips < 0 || bucket->first < 0 || !(bucket->sigma_max > 0 && bucket->sigma_max <= 1))
     return ms_error_set(error, MS_EINPUT, "a bucket of the recipe is out of range: it needs size, frames, batch and share");
   return 0;
 }

@@ -7,7 +7,7 @@
  *  "text": {"steps", "batch", "captions", "lr", "warmup", "seed"},
  *  "dit": [{a phase: "steps", "lr", "final_lr", "warmup", "decay_from", "ema", "seed", "sigma_shifts": [...], "empty_caption",
  *           "subject_weight", "weight_decay", "save_every", "validate_every", "validation_clips",
- *           "buckets": [{"size": [w,h], "frames", "batch", "share", "clips", "first", "coarse"}, ...]}, ...]} */
+ *           "buckets": [{"size": [w,h], "frames", "batch", "share", "clips", "first", "coarse", "sigma_max"}, ...]}, ...]} */
 #pragma once
 #include <jansson.h>
 #include "model/model.h"
