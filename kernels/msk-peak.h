@@ -1,21 +1,30 @@
-/* What the machine can do at best, for benchmarks to hold figures against: register-only multiply-adds of each instruction set, and sweeps
- * over memory. The caller times; threads call with buffers of their own. */
+/* What this machine can do at most: the multiply-add rates of its registers and the rates of its memory.
+ *
+ * The functions do a known amount of work and return it; the caller takes the time, on one thread or on several, and
+ * divides. Arithmetic touches no memory, memory sweeps do no arithmetic to speak of, so a kernel's rate over the
+ * matching peak is its efficiency.
+ *
+ *   struct msk_peak_ops peak;
+ *   msk_peak_init (&peak, flags);
+ *   start = now (); flops = peak.bf16 (1000000); rate = flops / (now () - start);   */
 #pragma once
 #include "msk-types.h"
 
 struct msk_peak_ops {
-  const char *f32_name;  /* "avx512 fma" ... */
-  const char *bf16_name; /* "vdpbf16ps", "amx tiles", or NULL where there are no bf16 multiply-adds */
-  const char *dot_name;  /* "vdpbf16ps" where there is one, or NULL: the vector dot product, also where tiles are faster */
-  /* Each runs about `flops` floating-point operations (a multiply-add counts two) in registers and returns how many it ran. */
-  double (*f32)(double flops);
-  double (*bf16)(double flops);
-  double (*dot)(double flops);
-  /* y = x; reads and writes n floats. */
-  void (*copy)(const float *x, float *y, int64_t n);
-  /* Touches memory as AdamW on a split master with float32 gradients does, without its arithmetic: reads grad [n]; reads and writes hi, lo
-   * (16 bits) and m, v (float32): 28 bytes an element. */
-  void (*adamw_sweep)(const float *grad, uint16_t *hi, uint16_t *lo, float *m, float *v, int64_t n);
+  const char *name; /* "c", "avx2", "avx512", "avx512bf16", "amx" */
+  /* n rounds of multiply-adds in registers, 2 FLOPs each; the return value is the number of FLOPs. bf16 is the widest
+   * unit of the set that multiplies bfloat16 (AMX tiles, vdpbf16ps), or float32 where there is none, since the products
+   * of that set multiply so. */
+  double (*f32)(int64_t n);
+  double (*bf16)(int64_t n);
+  /* Sweeps over n elements, buffers aligned to MSK_ALIGN and apart; the return value is the number of bytes read and
+   * written, without what the caches add. copy: y = x; copy_stream: the same past the caches where the set can;
+   * triad: y = x + s z (McCalpin's STREAM); update: reads g and changes w, m, v, the 28 bytes that AdamW touches. */
+  double (*copy)(const float *x, float *y, int64_t n);
+  double (*copy_stream)(const float *x, float *y, int64_t n);
+  double (*triad)(const float *x, float s, const float *z, float *y, int64_t n);
+  double (*update)(const float *g, float *w, float *m, float *v, int64_t n);
 };
 
+/* The best functions the flags allow (0: the C reference). */
 void msk_peak_init(struct msk_peak_ops *ops, unsigned cpu_flags);

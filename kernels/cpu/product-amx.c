@@ -1,29 +1,15 @@
 /* bfloat16 products on AMX: a tile of C is 32 x 32, four accumulators of 16 x 16, fed by two tiles of A and
  * two of B. */
 #include "cpu/product-avx512-run.h"
+#include "cpu/tiles-amx.h"
 
 static const struct msk_tiling tiling = {
     .line = MSK_LINE_BF16, .height = 32, .rows = 256, .columns = 128, .lines = 20};
 
-struct tile_config {
-  uint8_t palette, start_row, reserved[14];
-  uint16_t bytes_per_row[16];
-  uint8_t rows[16];
-};
-
-static const struct tile_config full_tiles __attribute__((aligned(64))) = {
-    .palette = 1,
-    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-
-/* The tile intrinsics do not tell the compiler that they read memory. */
-#define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
-
 /* A is read once per panel and B by every tile of it, so A is loaded with the hint that keeps it from driving
  * B out of the first-level cache. */
 MSK_INLINE void tile_32x32(struct msk_tile t) {
-  MEMORY_BARRIER();
+  MSK_TILES_SEE_MEMORY();
   if (t.first) {
     _tile_zero(0);
     _tile_zero(1);
@@ -66,7 +52,7 @@ static size_t scratch_bytes(const struct msk_product *p) {
 }
 
 static void run(const struct msk_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1, void *scratch) {
-  _tile_loadconfig(&full_tiles);
+  msk_tiles_begin();
   msk_run_tiles(p, m0, m1, n0, n1, scratch, tiling, tile_32x32);
   _tile_release();
 }
