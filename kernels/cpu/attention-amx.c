@@ -99,12 +99,5 @@ tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t 
 }
 
 void msk_attention_init_amx(struct msk_attention_ops *f32, struct msk_attention_ops *bf16) {
-  bf16->name = "amx";
-  bf16->q_step = FORWARD_QUERIES;
-  bf16->pack_bytes = forward_pack_bytes;
-  bf16->pack = forward_pack;
-  bf16->forward_scratch = forward_scratch;
-  bf16->forward = forward;
-  bf16->backward_scratch = backward_scratch;
-  bf16->backward = backward;
+  set_table(bf16, "amx");
 }

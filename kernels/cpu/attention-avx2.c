@@ -1,4 +1,4 @@
-/* Attention in float32 on AVX2: blocks of 16 queries, register tiles of 6 x 16. */
+/* Attention with float32 arithmetic on AVX2: blocks of 16 queries, register tiles of 6 x 16. */
 #include <immintrin.h>
 #include "attention.h"
 
@@ -13,6 +13,12 @@
 #define vec_mul(a, b) _mm256_mul_ps(a, b)
 #define vec_max(a, b) _mm256_max_ps(a, b)
 #define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+
+static inline __m256 vec_bf16(__m256 x) {
+  __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+  u = _mm256_add_epi32(_mm256_add_epi32(u, odd), _mm256_set1_epi32(0x7fff));
+  return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32((int)0xffff0000)));
+}
 
 /* Minimax polynomial of 2^f, f = x - floor (x), relative error 8e-8; 0 below 2^-126; x is at most 127. */
 static inline __m256 vec_exp2(__m256 x) {
@@ -51,5 +57,5 @@ static inline __attribute__((always_inline)) void vec_transpose(__m256 r[8]) {
 #include "attention-f32.h"
 
 void msk_attention_init_avx2(struct msk_attention_ops *f32, struct msk_attention_ops *bf16) {
-  set_f32(f32, "avx2");
+  set_tables(f32, bf16, "avx2");
 }

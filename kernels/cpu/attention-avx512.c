@@ -1,4 +1,4 @@
-/* Attention in float32 on AVX-512: blocks of 32 queries, register tiles of 8 x 32. */
+/* Attention with float32 arithmetic on AVX-512: blocks of 32 queries, register tiles of 8 x 32. */
 #include "attention-avx512.h"
 
 #define W 16
@@ -12,6 +12,12 @@
 #define vec_mul(a, b) _mm512_mul_ps(a, b)
 #define vec_max(a, b) _mm512_max_ps(a, b)
 #define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+
+static inline __m512 vec_bf16(__m512 x) {
+  __m512i u = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  u = _mm512_add_epi32(_mm512_add_epi32(u, odd), _mm512_set1_epi32(0x7fff));
+  return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32((int)0xffff0000)));
+}
 
 /* Minimax polynomial of 2^f, f = x - floor (x), relative error 8e-8. */
 static inline __m512 vec_exp2(__m512 x) {
@@ -36,5 +42,5 @@ static inline __attribute__((always_inline)) void vec_transpose(__m512 r[16]) {
 #include "attention-f32.h"
 
 void msk_attention_init_avx512(struct msk_attention_ops *f32, struct msk_attention_ops *bf16) {
-  set_f32(f32, "avx512");
+  set_tables(f32, bf16, "avx512");
 }

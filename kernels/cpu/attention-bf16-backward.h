@@ -228,3 +228,15 @@ static void backward(const struct msk_attention *p, int64_t head, void *scratch)
   tiles_end();
   backward_store_dq(p, head, &w);
 }
+
+static void set_table(struct msk_attention_ops *bf16, const char *name) {
+  *bf16 = (struct msk_attention_ops){.name = name,
+                                     .precision = MSK_PRECISION_BF16,
+                                     .q_step = FORWARD_QUERIES,
+                                     .pack_bytes = forward_pack_bytes,
+                                     .pack = forward_pack,
+                                     .forward_scratch = forward_scratch,
+                                     .forward = forward,
+                                     .backward_scratch = backward_scratch,
+                                     .backward = backward};
+}

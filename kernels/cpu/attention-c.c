@@ -136,6 +136,9 @@ void msk_attention_init(struct msk_attention_ops *f32, struct msk_attention_ops 
   if (!(cpu_flags & MSK_CPU_AVX512))
     return;
   msk_attention_init_avx512(f32, bf16);
+  if (!(cpu_flags & MSK_CPU_AVX512BF16))
+    return;
+  msk_attention_init_avx512bf16(f32, bf16);
   if (!(cpu_flags & MSK_CPU_AMX))
     return;
   msk_attention_init_amx(f32, bf16);

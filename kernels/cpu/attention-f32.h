@@ -1,7 +1,9 @@
-/* Private: attention in float32 for vectors of W lanes. The file that includes this defines
+/* Private: attention with float32 arithmetic for vectors of W lanes. For bf16 precision the same products run on operands
+ * that were rounded to bfloat16. The file that includes this defines
  *
  *   W, vec (a vector of W floats), ROWS (rows of a register tile of ROWS x 2 vectors)
  *   vec_set (x), vec_load (p), vec_store (p, v), vec_add, vec_sub, vec_mul, vec_max (a, b), vec_fma (a, b, c): a b + c
+ *   vec_bf16 (x): x rounded to bfloat16, ties to even
  *   vec_exp2 (x), a few ulp; 0 far below the range; vec_transpose (r): W x W
  *
  * Scores are kept transposed, S^T [key, query], in blocks of 2 W queries, so every product has the same form: C [rows,
@@ -48,10 +50,18 @@ static void product(float *c, int64_t c_ld, const float *a, int64_t a_row, int64
     product_rows(c + r * c_ld, c_ld, a + r * a_row, a_row, a_step, b, b_ld, steps, accumulate, 1);
 }
 
+static inline void copy_row(float *to, const float *from, int64_t n, int bf16) {
+  if (bf16)
+    for (int64_t c = 0; c < n; c++)
+      to[c] = msk_bf16_to_f32(msk_f32_to_bf16(from[c]));
+  else
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
+
 /* Rows of one head side by side, [n, dim]. */
-static void gather_keys(const struct msk_attention *p, const float *from, int64_t ld, float *to) {
+static void gather_keys(const struct msk_attention *p, const float *from, int64_t ld, float *to, int bf16) {
   for (int64_t j = 0; j < p->keys; j++)
-    memcpy(to + j * p->head_dim, from + attention_k_row(p, j) * ld, (size_t)p->head_dim * sizeof *to);
+    copy_row(to + j * p->head_dim, from + attention_k_row(p, j) * ld, p->head_dim, bf16);
 }
 
 static inline int64_t lanes_up(int64_t n) {
@@ -60,12 +70,12 @@ static inline int64_t lanes_up(int64_t n) {
 
 /* Rows of n queries from i0, zero padded: [2 W, dim rounded up to 2 W], and transposed [dim rounded up, 2 W]. */
 static void gather_queries(const struct msk_attention *p, const float *from, int64_t ld, int64_t i0, int64_t n,
-                           float *rows, float *columns) {
+                           float *rows, float *columns, int bf16) {
   int64_t dim = lanes_up(p->head_dim);
   for (int64_t i = 0; i < QUERIES; i++) {
     int64_t width = i < n ? p->head_dim : 0;
     if (width)
-      memcpy(rows + i * dim, from + attention_q_row(p, i0 + i) * ld, (size_t)width * sizeof *rows);
+      copy_row(rows + i * dim, from + attention_q_row(p, i0 + i) * ld, width, bf16);
     memset(rows + i * dim + width, 0, (size_t)(dim - width) * sizeof *rows);
   }
   for (int64_t i = 0; i < QUERIES; i += W)
@@ -101,10 +111,10 @@ static size_t pack_bytes(const struct msk_attention *p) {
   return attention_round_up(2 * p->keys * p->head_dim * (int64_t)sizeof(float), MSK_ALIGN);
 }
 
-static void pack(const struct msk_attention *p, int64_t head, void *packed_head) {
+static inline void pack(const struct msk_attention *p, int64_t head, void *packed_head, int bf16) {
   float *k = packed_head, *v = k + p->keys * p->head_dim;
-  gather_keys(p, p->k + head * p->head_dim, p->k_ld, k);
-  gather_keys(p, p->v + head * p->head_dim, p->v_ld, v);
+  gather_keys(p, p->k + head * p->head_dim, p->k_ld, k, bf16);
+  gather_keys(p, p->v + head * p->head_dim, p->v_ld, v, bf16);
 }
 
 static size_t forward_scratch(const struct msk_attention *p) {
@@ -113,7 +123,7 @@ static size_t forward_scratch(const struct msk_attention *p) {
 
 /* S^T of a strip becomes P^T; the maximum, the sum and O^T of both vectors of queries follow. */
 static void forward_weights(float *s, int64_t n, float factor, float *o, int64_t dim, int first, vec max[2],
-                            vec sum[2]) {
+                            vec sum[2], int bf16) {
   for (int h = 0; h < 2; h++) {
     vec most = max[h], shrink, total;
     for (int64_t j = 0; j < n; j++)
@@ -125,7 +135,7 @@ static void forward_weights(float *s, int64_t n, float factor, float *o, int64_t
       float *at = s + j * QUERIES + h * W;
       vec weight = vec_exp2(vec_sub(vec_mul(vec_load(at), vec_set(factor)), most));
       total = vec_add(total, weight);
-      vec_store(at, weight);
+      vec_store(at, bf16 ? vec_bf16(weight) : weight);
     }
     sum[h] = total;
     for (int64_t c = 0; c < dim && !first; c++)
@@ -133,14 +143,15 @@ static void forward_weights(float *s, int64_t n, float factor, float *o, int64_t
   }
 }
 
-static void forward_queries(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n, float *scratch) {
+static void forward_queries(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n, float *scratch,
+                            int bf16) {
   int64_t dim = lanes_up(p->head_dim);
   const float *k = (const float *)((const char *)p->packed + (size_t)head * pack_bytes(p));
   const float *v = k + p->keys * p->head_dim;
   float *rows = scratch, *q = rows + QUERIES * dim, *o = q + QUERIES * dim, *s = o + QUERIES * dim;
   float factor[QUERIES] __attribute__((aligned(64)));
   vec max[2], sum[2];
-  gather_queries(p, p->q + head * p->head_dim, p->q_ld, i0, n, rows, q);
+  gather_queries(p, p->q + head * p->head_dim, p->q_ld, i0, n, rows, q, bf16);
   for (int h = 0; h < 2; h++) {
     max[h] = vec_set(-INFINITY);
     sum[h] = vec_set(0);
@@ -148,7 +159,7 @@ static void forward_queries(const struct msk_attention *p, int64_t head, int64_t
   for (int64_t j = 0; j < p->keys; j += STRIP) {
     int64_t keys = p->keys - j < STRIP ? p->keys - j : STRIP;
     product(s, QUERIES, k + j * p->head_dim, p->head_dim, 1, q, QUERIES, keys, p->head_dim, 0);
-    forward_weights(s, keys, p->scale * LOG2_E, o, p->head_dim, j == 0, max, sum);
+    forward_weights(s, keys, p->scale * LOG2_E, o, p->head_dim, j == 0, max, sum, bf16);
     product(o, QUERIES, v + j * p->head_dim, 1, p->head_dim, s, QUERIES, p->head_dim, keys, j > 0);
   }
   for (int h = 0; h < 2; h++) {
@@ -165,9 +176,10 @@ static void forward_queries(const struct msk_attention *p, int64_t head, int64_t
   scatter_queries(p, o, factor, i0, n, p->o + head * p->head_dim, p->o_ld);
 }
 
-static void forward(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch) {
+static inline void forward(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch,
+                           int bf16) {
   for (int64_t i = q0; i < q1; i += QUERIES)
-    forward_queries(p, head, i, q1 - i < QUERIES ? q1 - i : QUERIES, scratch);
+    forward_queries(p, head, i, q1 - i < QUERIES ? q1 - i : QUERIES, scratch, bf16);
 }
 
 struct backward_work {
@@ -209,24 +221,25 @@ static size_t backward_scratch(const struct msk_attention *p) {
 }
 
 /* S^T becomes P^T, dP^T becomes dS^T. */
-static void backward_weights(const struct backward_work *w, int64_t n, float factor) {
+static void backward_weights(const struct backward_work *w, int64_t n, float factor, int bf16) {
   for (int h = 0; h < 2; h++) {
     vec lse = vec_load(w->lse + h * W), delta = vec_load(w->delta + h * W);
     for (int64_t j = 0; j < n; j++) {
       float *s = w->s + j * QUERIES + h * W, *dp = w->dp + j * QUERIES + h * W;
       vec weight = vec_exp2(vec_sub(vec_mul(vec_load(s), vec_set(factor)), lse));
-      vec_store(s, weight);
-      vec_store(dp, vec_mul(weight, vec_sub(vec_load(dp), delta)));
+      vec ds = vec_mul(weight, vec_sub(vec_load(dp), delta));
+      vec_store(s, bf16 ? vec_bf16(weight) : weight);
+      vec_store(dp, bf16 ? vec_bf16(ds) : ds);
     }
   }
 }
 
 static void backward_queries(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n,
-                             const struct backward_work *w) {
+                             const struct backward_work *w, int bf16) {
   const int64_t dim = p->head_dim;
   float scale[QUERIES] __attribute__((aligned(64)));
-  gather_queries(p, p->q + head * dim, p->q_ld, i0, n, w->q, w->q_columns);
-  gather_queries(p, p->d_o + head * dim, p->d_o_ld, i0, n, w->d_o, w->do_columns);
+  gather_queries(p, p->q + head * dim, p->q_ld, i0, n, w->q, w->q_columns, bf16);
+  gather_queries(p, p->d_o + head * dim, p->d_o_ld, i0, n, w->d_o, w->do_columns, bf16);
   for (int64_t i = 0; i < QUERIES; i++) {
     float sum[8] = {0};
     w->lse[i] = INFINITY; /* weights of queries past the end are 0 */
@@ -234,9 +247,10 @@ static void backward_queries(const struct msk_attention *p, int64_t head, int64_
     scale[i] = p->scale;
     if (i < n) {
       const float *o = p->o + attention_q_row(p, i0 + i) * p->o_ld + head * dim;
+      const float *d_o = p->d_o + attention_q_row(p, i0 + i) * p->d_o_ld + head * dim;
       for (int64_t c = 0; c < dim; c += 8)
         for (int64_t l = 0; l < 8; l++)
-          sum[l] += o[c + l] * w->d_o[i * w->dim + c + l];
+          sum[l] += o[c + l] * d_o[c + l];
       w->delta[i] = ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
       w->lse[i] = p->lse[attention_q_row(p, i0 + i) * p->heads + head] * LOG2_E;
     }
@@ -246,7 +260,7 @@ static void backward_queries(const struct msk_attention *p, int64_t head, int64_
     const float *k = w->k + j * dim, *v = w->v + j * dim;
     product(w->s, QUERIES, k, dim, 1, w->q_columns, QUERIES, keys, dim, 0);
     product(w->dp, QUERIES, v, dim, 1, w->do_columns, QUERIES, keys, dim, 0);
-    backward_weights(w, keys, p->scale * LOG2_E);
+    backward_weights(w, keys, p->scale * LOG2_E, bf16);
     for (int64_t c = 0; c < w->dim; c += QUERIES) {
       product(w->dv + j * w->dim + c, w->dim, w->s, QUERIES, 1, w->d_o + c, w->dim, keys, n, i0 > 0);
       product(w->dk + j * w->dim + c, w->dim, w->dp, QUERIES, 1, w->q + c, w->dim, keys, n, i0 > 0);
@@ -258,14 +272,14 @@ static void backward_queries(const struct msk_attention *p, int64_t head, int64_
   scatter_queries(p, w->dq, scale, i0, n, p->dq + head * dim, p->dq_ld);
 }
 
-static void backward(const struct msk_attention *p, int64_t head, void *scratch) {
+static inline void backward(const struct msk_attention *p, int64_t head, void *scratch, int bf16) {
   const int64_t dim = p->head_dim;
   struct backward_work w;
   backward_layout(p, scratch, &w);
-  gather_keys(p, p->k + head * dim, p->k_ld, w.k);
-  gather_keys(p, p->v + head * dim, p->v_ld, w.v);
+  gather_keys(p, p->k + head * dim, p->k_ld, w.k, bf16);
+  gather_keys(p, p->v + head * dim, p->v_ld, w.v, bf16);
   for (int64_t i = 0; i < p->queries; i += QUERIES)
-    backward_queries(p, head, i, p->queries - i < QUERIES ? p->queries - i : QUERIES, &w);
+    backward_queries(p, head, i, p->queries - i < QUERIES ? p->queries - i : QUERIES, &w, bf16);
   for (int64_t j = 0; j < p->keys; j++) {
     int64_t row = attention_k_row(p, j);
     float *dk = p->dk + row * p->dk_ld + head * dim, *dv = p->dv + row * p->dv_ld + head * dim;
@@ -275,14 +289,43 @@ static void backward(const struct msk_attention *p, int64_t head, void *scratch)
   }
 }
 
-static void set_f32(struct msk_attention_ops *f32, const char *name) {
+static void pack_f32(const struct msk_attention *p, int64_t head, void *packed_head) {
+  pack(p, head, packed_head, 0);
+}
+
+static void pack_bf16(const struct msk_attention *p, int64_t head, void *packed_head) {
+  pack(p, head, packed_head, 1);
+}
+
+static void forward_f32(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch) {
+  forward(p, head, q0, q1, scratch, 0);
+}
+
+static void forward_bf16(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch) {
+  forward(p, head, q0, q1, scratch, 1);
+}
+
+static void backward_f32(const struct msk_attention *p, int64_t head, void *scratch) {
+  backward(p, head, scratch, 0);
+}
+
+static void backward_bf16(const struct msk_attention *p, int64_t head, void *scratch) {
+  backward(p, head, scratch, 1);
+}
+
+static void set_tables(struct msk_attention_ops *f32, struct msk_attention_ops *bf16, const char *name) {
   *f32 = (struct msk_attention_ops){.name = name,
                                     .precision = MSK_PRECISION_F32,
                                     .q_step = QUERIES,
                                     .pack_bytes = pack_bytes,
-                                    .pack = pack,
+                                    .pack = pack_f32,
                                     .forward_scratch = forward_scratch,
-                                    .forward = forward,
+                                    .forward = forward_f32,
                                     .backward_scratch = backward_scratch,
-                                    .backward = backward};
+                                    .backward = backward_f32};
+  *bf16 = *f32;
+  bf16->precision = MSK_PRECISION_BF16;
+  bf16->pack = pack_bf16;
+  bf16->forward = forward_bf16;
+  bf16->backward = backward_bf16;
 }
