@@ -7,6 +7,10 @@
 /* About this many rows make a band of the last convolution: its output then stays in the second-level cache. */
 #define BAND_ROWS 256
 
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
 void ms_codec_grids(int64_t frames, int64_t clips, int64_t height, int64_t width, struct ms_grid *fine, struct ms_grid *coarse) {
   *coarse = (struct ms_grid){frames, clips, height, width};
   *fine = (struct ms_grid){frames, clips, 2 * height, 2 * width};
@@ -23,8 +27,12 @@ static void take_res(struct ms_codec_res_buffers *b, struct ms_arena *arena, con
 
 static void take_temporal(struct ms_codec_temporal_buffers *b, struct ms_arena *arena, const struct ms_grid *grid, int64_t c,
                           enum msk_type type, int keep, float *x) {
+  struct ms_grid with_past = *grid;
+  unsigned char *n;
+  with_past.frames += 2;
+  n = ms_grid_take(arena, &with_past, c, type, 0);
   b->x = x;
-  b->n = ms_grid_take(arena, grid, c, type, 2);
+  b->n = n ? n + (size_t)(2 * ms_grid_step(grid) * c) * msk_type_size(type) : NULL;
   b->y = keep ? ms_grid_take(arena, grid, c, MSK_F32, 0) : x;
 }
 
@@ -41,21 +49,39 @@ void ms_codec_encoder_take(const struct ms_codec *codec, struct ms_codec_encoder
   b->z = ms_grid_take(arena, coarse, codec->channels, MSK_F32, 0);
 }
 
+/* One buffer for two uses that do not overlap in time; row 0 is at the same place, so that the margin before it stays zero. */
+static void *take_shared(struct ms_arena *arena, const struct ms_grid *a, int64_t a_channels, const struct ms_grid *b,
+                         int64_t b_channels, enum msk_type type) {
+  size_t a_row = (size_t)a_channels * msk_type_size(type), b_row = (size_t)b_channels * msk_type_size(type);
+  size_t a_side = (size_t)ms_grid_margin(a) * a_row, b_side = (size_t)ms_grid_margin(b) * b_row;
+  size_t a_rest = (size_t)ms_grid_extent(a) * a_row, b_rest = (size_t)ms_grid_extent(b) * b_row;
+  size_t side = ((a_side > b_side ? a_side : b_side) + 63) / 64 * 64;
+  unsigned char *base = ms_arena_take(arena, side + (a_rest > b_rest ? a_rest : b_rest));
+  return base ? base + side : NULL;
+}
+
 void ms_codec_decoder_take(const struct ms_codec *codec, struct ms_codec_decoder_buffers *b, struct ms_arena *arena, int keep) {
   const struct ms_grid *fine = &b->fine, *coarse = &b->coarse;
   int64_t c0 = codec->decoder[0], c1 = codec->decoder[1];
+  float *x0, *x1;
   b->z = ms_grid_take(arena, coarse, codec->channels, MSK_F32, 0);
   b->in = codec->type == MSK_F32 ? b->z : ms_grid_take(arena, coarse, codec->channels, codec->type, 0);
-  take_temporal(&b->temporal, arena, coarse, c0, codec->type, keep, ms_grid_take(arena, coarse, c0, MSK_F32, 0));
-  take_res(&b->res1, arena, coarse, c0, codec->type, keep, b->temporal.y);
-  b->wide = ms_grid_take(arena, coarse, 4 * c1, MSK_F32, 0);
-  take_res(&b->res2, arena, fine, c1, codec->type, keep, ms_grid_take(arena, fine, c1, MSK_F32, 0));
+  x0 = ms_grid_take(arena, coarse, c0, MSK_F32, 0);
+  x1 = ms_grid_take(arena, fine, c1, MSK_F32, 0);
+  take_temporal(&b->temporal, arena, coarse, c0, codec->type, keep, x0);
   if (keep) {
+    take_res(&b->res1, arena, coarse, c0, codec->type, keep, b->temporal.y);
+    b->wide = ms_grid_take(arena, coarse, 4 * c1, MSK_F32, 0);
+    take_res(&b->res2, arena, fine, c1, codec->type, keep, x1);
     take_res(&b->res3, arena, fine, c1, codec->type, keep, b->res2.y);
     b->n = ms_grid_take(arena, fine, c1, codec->type, 0);
   } else {
-    b->res3 = b->res2;
-    b->n = b->res2.n1;
+    void *n = take_shared(arena, coarse, c0, fine, c1, codec->type);
+    float *h = take_shared(arena, coarse, larger(c0, 4 * c1), fine, c1, MSK_F32);
+    b->res1 = (struct ms_codec_res_buffers){.x = x0, .h = h, .y = x0, .n1 = n, .n2 = n};
+    b->res2 = b->res3 = (struct ms_codec_res_buffers){.x = x1, .h = h, .y = x1, .n1 = n, .n2 = n};
+    b->wide = h;
+    b->n = n;
   }
 }
 

@@ -49,6 +49,7 @@ struct ms_codec {
     struct ms_codec_norm norm;
   } dec;
   struct ms_codec_pass *pass; /* owned: buffers of the last training pass */
+  struct ms_codec_stream *whole[2]; /* owned: encoder and decoder of the last whole clips, if they are small */
 };
 
 struct ms_codec_res_buffers {

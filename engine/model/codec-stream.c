@@ -6,6 +6,9 @@
 
 /* Whole clips go through in batches of latent frames of about this many cells of the fine grid. */
 #define BATCH_CELLS 16384
+/* Buffers of whole clips up to this size are kept for the next clip: allocating them anew means touching every page again, which
+ * takes longer than encoding a small clip. */
+#define KEPT_BYTES ((size_t)96 << 20)
 
 struct ms_codec_stream {
   struct ms_codec *codec;
@@ -168,6 +171,28 @@ int ms_codec_decode_push(struct ms_codec_stream *stream, const float *latent, fl
   return decode(stream, latent, 1, 1, 0, frames, error);
 }
 
+/* The kept stream of whole clips if it fits, started afresh, or a new one. */
+static int open_whole(struct ms_codec_stream **out, struct ms_codec *codec, int decoder, int64_t batch, int64_t height, int64_t width,
+                      struct ms_error *error) {
+  struct ms_codec_stream *kept = codec->whole[decoder];
+  const struct ms_grid *coarse = kept ? decoder ? &kept->dec.coarse : &kept->enc.coarse : NULL;
+  codec->whole[decoder] = NULL;
+  if (kept && kept->batch == batch && coarse->height == height && coarse->width == width) {
+    kept->started = 0;
+    *out = kept;
+    return 0;
+  }
+  ms_codec_stream_close(&kept);
+  return open_stream(out, codec, decoder, batch, height, width, error);
+}
+
+static void close_whole(struct ms_codec_stream *stream) {
+  if (stream->arena.size <= KEPT_BYTES)
+    stream->codec->whole[stream->decoder] = stream;
+  else
+    ms_codec_stream_close(&stream);
+}
+
 static int64_t batch_of(int64_t groups, int64_t height, int64_t width) {
   int64_t batch = BATCH_CELLS / (4 * height * width);
   return batch < 1 ? 1 : batch > groups ? groups : batch;
@@ -186,14 +211,14 @@ int ms_codec_encode(struct ms_codec *codec, const float *frames, int count, int 
   if (count < 1 || (count - 1) % codec->strides[0] || height < 1 || width < 1 || height % stride || width % stride)
     return ms_error_set(error, MS_EUSAGE, "a clip of %d frames of %d x %d: the codec needs %d n + 1 frames and multiples of %d pixels",
                         count, width, height, codec->strides[0], stride);
-  result = open_stream(&stream, codec, 0, batch_of(groups, height / stride, width / stride), height / stride, width / stride, error);
+  result = open_whole(&stream, codec, 0, batch_of(groups, height / stride, width / stride), height / stride, width / stride, error);
   if (result < 0)
     return result;
   for (int64_t group = 0, n; group < groups && result == 0; group += n) {
     n = groups - group < stream->batch ? groups - group : stream->batch;
     result = encode(stream, frames + frame_of(codec, group) * height * width * 3, n, latents, groups, group, error);
   }
-  ms_codec_stream_close(&stream);
+  close_whole(stream);
   return result;
 }
 
@@ -204,13 +229,13 @@ int ms_codec_decode(struct ms_codec *codec, const float *latents, int count, int
   int64_t pixels = (int64_t)height * codec->strides[1] * width * codec->strides[2] * 3;
   if (count < 1 || height < 1 || width < 1)
     return ms_error_set(error, MS_EUSAGE, "cannot decode %d latent frames of %d x %d", count, width, height);
-  result = open_stream(&stream, codec, 1, batch_of(count, height, width), height, width, error);
+  result = open_whole(&stream, codec, 1, batch_of(count, height, width), height, width, error);
   if (result < 0)
     return result;
   for (int64_t group = 0, n; group < count && result == 0; group += n) {
     n = count - group < stream->batch ? count - group : stream->batch;
     result = decode(stream, latents, n, count, group, frames + frame_of(codec, group) * pixels, error);
   }
-  ms_codec_stream_close(&stream);
+  close_whole(stream);
   return result;
 }

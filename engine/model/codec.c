@@ -173,6 +173,8 @@ void ms_codec_close(struct ms_codec **pointer) {
   for (int i = 0; i < NORMS; i++)
     free(norms[i]->factors);
   ms_codec_pass_close(&codec->pass);
+  ms_codec_stream_close(&codec->whole[0]);
+  ms_codec_stream_close(&codec->whole[1]);
   ms_params_release(&codec->params);
   free(codec->mean);
   free(codec->std);
@@ -216,6 +218,8 @@ int ms_codec_prepare(struct ms_codec *codec, enum msk_precision precision, int t
   if (changed) {
     codec->prepared = 0;
     ms_codec_pass_close(&codec->pass);
+    ms_codec_stream_close(&codec->whole[0]);
+    ms_codec_stream_close(&codec->whole[1]);
     for (int i = 0; i < CONVS; i++)
       ms_conv_release(convs[i]);
   }

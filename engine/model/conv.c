@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Packed copies of an image for weight gradients are made for as many taps at once as fit this many bytes: about what stays in
- * the second-level cache. */
-#define TAP_BYTES (4 << 20)
+/* Weight gradients: rows of a chunk, the most chunks, and the bytes of packed taps that stay in a second-level cache. */
+#define CHUNK_ROWS 704
+#define MOST_CHUNKS 16
+#define TAP_BYTES ((size_t)512 << 10)
 /* Rows of one partial column sum. */
 #define SUM_ROWS 512
 
@@ -46,22 +47,8 @@ void ms_grid_clear(struct ms_compute *compute, const struct ms_grid *grid, void 
 }
 
 void ms_conv_work_release(struct ms_conv_work *work) {
-  free(work->packed);
   free(work->sums);
   memset(work, 0, sizeof *work);
-}
-
-static int work_packed(struct ms_conv_work *work, size_t bytes, struct ms_error *error) {
-  if (bytes <= work->packed_bytes)
-    return 0;
-  free(work->packed);
-  work->packed_bytes = 0;
-  bytes = (bytes + 4095) / 4096 * 4096;
-  work->packed = aligned_alloc(4096, bytes);
-  if (!work->packed)
-    return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for weight gradients", (double)bytes / 1048576);
-  work->packed_bytes = bytes;
-  return 0;
 }
 
 int ms_conv_work_sums(struct ms_conv_work *work, size_t count, struct ms_error *error) {
@@ -149,10 +136,7 @@ struct reorder {
   const struct ms_conv *conv;
   const void *weight;
   enum msk_type type;
-  float *by_out, *by_tap;   /* (out, tap, in); (tap, out, in) or NULL */
-  float *grad;              /* gradients: [out, in, taps] */
-  const float *sums;        /* [out, group * in] */
-  int first, group;
+  float *by_out, *by_tap; /* (out, tap, in); (tap, out, in) or NULL */
 };
 
 static void reorder_weights(void *data, int64_t begin, int64_t end, void *scratch) {
@@ -295,75 +279,118 @@ void ms_conv_backward_x(const struct ms_conv *conv, struct ms_compute *compute, 
   }
 }
 
-static void reorder_gradients(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct reorder *run = data;
-  int64_t in = run->conv->in;
-  int taps = taps_of(run->conv);
-  for (int64_t o = begin; o < end; o++)
-    for (int tap = 0; tap < run->group; tap++) {
-      const float *row = run->sums + (o * run->group + tap) * in;
-      float *grad = run->grad + o * in * taps + run->first + tap;
-      for (int64_t i = 0; i < in; i++)
-        grad[i * taps] += row[i];
+/* Weight gradients go by chunks of rows, each packed and multiplied by one thread within its second-level cache, into a sum of its
+ * own; the sums are added in order. The chunks depend on the number of rows alone. */
+struct gradient_run {
+  const struct ms_conv *conv;
+  const struct msk_product_ops *ops;
+  int64_t rows, chunk_rows, chunks;
+  int taps, group; /* taps packed at once */
+  const int64_t *tap_rows;
+  const unsigned char *x, *dy;
+  enum msk_type x_type, dy_type;
+  size_t packed_bytes;
+  float *sums; /* [chunks, out, taps, in] */
+  float *grad; /* [out, in, taps] */
+};
+
+static void gradient_chunk(void *data, int64_t begin, int64_t end, void *scratch) {
+  const struct gradient_run *run = data;
+  int64_t in = run->conv->in, out = run->conv->out, rows = end - begin;
+  float *sums = run->sums + begin / run->chunk_rows * out * run->taps * in;
+  for (int first = 0; first < run->taps; first += run->group) {
+    int n = run->taps - first < run->group ? run->taps - first : run->group;
+    struct msk_pack pack = {
+      .n = n * in,
+      .k = rows,
+      .src = run->x + begin * in * (int64_t)msk_type_size(run->x_type),
+      .type = run->x_type,
+      .ld = in,
+      .transposed = 1,
+      .taps = n,
+      .tap_rows = run->tap_rows + first,
+    };
+    struct msk_product product = {
+      .m = out,
+      .n = n * in,
+      .k = rows,
+      .a = run->dy + begin * out * (int64_t)msk_type_size(run->dy_type),
+      .a_type = run->dy_type,
+      .a_ld = out,
+      .a_transposed = 1,
+      .b = scratch,
+      .c = sums + first * in,
+      .c_type = MSK_F32,
+      .c_ld = run->taps * in,
+    };
+    if (n == 1) { /* a single tap is a shift of the source */
+      pack.src = (const unsigned char *)pack.src + run->tap_rows[first] * in * (int64_t)msk_type_size(run->x_type);
+      pack.taps = 0;
     }
+    run->ops->pack_b(&pack, 0, pack.n, scratch);
+    run->ops->run(&product, 0, out, 0, product.n, (unsigned char *)scratch + run->packed_bytes);
+  }
+}
+
+static void add_chunks(void *data, int64_t begin, int64_t end, void *scratch) {
+  const struct gradient_run *run = data;
+  int64_t in = run->conv->in, row = run->taps * in;
+  float *sum = scratch;
+  for (int64_t o = begin; o < end; o++) {
+    float *grad = run->grad + o * row;
+    memcpy(sum, run->sums + o * row, (size_t)row * sizeof(float));
+    for (int64_t chunk = 1; chunk < run->chunks; chunk++) {
+      const float *from = run->sums + (chunk * run->conv->out + o) * row;
+      for (int64_t i = 0; i < row; i++)
+        sum[i] += from[i];
+    }
+    for (int tap = 0; tap < run->taps; tap++)
+      for (int64_t i = 0; i < in; i++)
+        grad[i * run->taps + tap] += sum[tap * in + i];
+  }
 }
 
 int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
                        const struct ms_params *params, const struct ms_grid *grid, const void *x, enum msk_type x_type,
                        const void *dy, enum msk_type dy_type, const float *dy_f32, float *grad, struct ms_conv_work *work,
                        struct ms_error *error) {
-  const struct msk_product_ops *ops = &compute->product[precision];
-  int64_t rows[MS_CONV_MAX_TAPS], count = ms_grid_rows(grid);
-  int taps = ms_conv_taps(conv, grid, rows), group, result;
-  size_t tap_bytes = ops->pack_b_bytes(conv->in, count);
-  group = tap_bytes * (size_t)taps <= TAP_BYTES ? taps : (int)(TAP_BYTES / tap_bytes);
-  if (group < 1)
-    group = 1;
-  if ((result = work_packed(work, ops->pack_b_bytes(group * conv->in, count), error)) < 0 ||
-      (result = ms_conv_work_sums(work, (size_t)(conv->out * group * conv->in), error)) < 0)
+  int64_t tap_rows[MS_CONV_MAX_TAPS], rows = ms_grid_rows(grid);
+  struct gradient_run run = {
+    .conv = conv,
+    .ops = &compute->product[precision],
+    .rows = rows,
+    .taps = ms_conv_taps(conv, grid, tap_rows),
+    .tap_rows = tap_rows,
+    .x = x,
+    .dy = dy,
+    .x_type = x_type,
+    .dy_type = dy_type,
+    .grad = grad + params->list[conv->weight].offset,
+  };
+  struct msk_product product = {.m = conv->out, .a = dy, .a_type = dy_type, .a_ld = conv->out, .a_transposed = 1, .c_type = MSK_F32};
+  size_t tap_bytes, scratch, row_bytes = (size_t)(run.taps * conv->in) * sizeof(float);
+  int result;
+  run.chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
+  if (run.chunks > MOST_CHUNKS)
+    run.chunks = MOST_CHUNKS;
+  run.chunk_rows = ((rows + run.chunks - 1) / run.chunks + 31) / 32 * 32;
+  run.chunks = (rows + run.chunk_rows - 1) / run.chunk_rows;
+  tap_bytes = run.ops->pack_b_bytes(conv->in, run.chunk_rows);
+  run.group = tap_bytes > TAP_BYTES ? 1 : (int)(TAP_BYTES / tap_bytes);
+  if (run.group > run.taps)
+    run.group = run.taps;
+  run.packed_bytes = (run.ops->pack_b_bytes(run.group * conv->in, run.chunk_rows) + 63) / 64 * 64;
+  product.n = run.group * conv->in;
+  product.k = run.chunk_rows;
+  scratch = run.packed_bytes + run.ops->scratch_bytes(&product);
+  if ((result = ms_conv_work_sums(work, (size_t)(run.chunks * conv->out * run.taps * conv->in), error)) < 0)
     return result;
-  for (int first = 0; first < taps; first += group) {
-    int n = taps - first < group ? taps - first : group;
-    struct msk_pack pack = {
-      .n = n * conv->in,
-      .k = count,
-      .src = x,
-      .type = x_type,
-      .ld = conv->in,
-      .transposed = 1,
-      .taps = n,
-      .tap_rows = rows + first,
-    };
-    struct msk_product product = {
-      .m = conv->out,
-      .n = n * conv->in,
-      .k = count,
-      .a = dy,
-      .a_type = dy_type,
-      .a_ld = conv->out,
-      .a_transposed = 1,
-      .b = work->packed,
-      .c = work->sums,
-      .c_type = MSK_F32,
-      .c_ld = n * conv->in,
-    };
-    struct reorder run = {
-      .conv = conv,
-      .grad = grad + params->list[conv->weight].offset,
-      .sums = work->sums,
-      .first = first,
-      .group = n,
-    };
-    if (n == 1) { /* a single tap is a shift of the source */
-      pack.src = (const unsigned char *)x + rows[first] * conv->in * (int64_t)msk_type_size(x_type);
-      pack.taps = 0;
-    }
-    ms_compute_pack(compute, precision, &pack, work->packed);
-    ms_compute_product(compute, precision, &product);
-    ms_compute_ranges(compute, conv->out, 16, reorder_gradients, &run);
-  }
+  run.sums = work->sums;
+  ms_pool_reserve(compute->pool, scratch > row_bytes ? scratch : row_bytes);
+  ms_compute_ranges(compute, rows, run.chunk_rows, gradient_chunk, &run);
+  ms_compute_ranges(compute, conv->out, 8, add_chunks, &run);
   if (conv->bias >= 0)
-    return ms_conv_column_sums(compute, dy_f32, conv->out, count, grad + params->list[conv->bias].offset, work, error);
+    return ms_conv_column_sums(compute, dy_f32, conv->out, rows, grad + params->list[conv->bias].offset, work, error);
   return 0;
 }
 

@@ -62,9 +62,7 @@ struct ms_conv {
 
 /* Memory that backward passes share; grows as needed. Zero it before use. */
 struct ms_conv_work {
-  void *packed;
-  size_t packed_bytes;
-  float *sums;
+  float *sums; /* owned */
   size_t sums_count;
 };
 void ms_conv_work_release(struct ms_conv_work *work);

@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "base/random.h"
 #include "model/codec.h"
+#include "msk-cpu.h"
 
 /* A float32 pass sums some ten thousand errors of 1e-7; the kinks of L1 and the rounding of the differences stay below this. */
 #define DIFFERENCE_TOLERANCE 4e-3
@@ -192,6 +193,74 @@ static void check_learning(const char *config, float *pixels) {
   fixture_close(&f);
 }
 
+struct bench {
+  struct fixture f;
+  float *frames, *latents;
+  int count, height, width;
+};
+
+static void bench_pass(void *data) {
+  pass(&((struct bench *)data)->f, NULL);
+}
+
+static void bench_prepare(void *data) {
+  struct bench *b = data;
+  struct ms_error error = {0};
+  if (ms_codec_prepare(b->f.codec, MSK_PRECISION_BF16, 1, &error) < 0)
+    die(&error);
+}
+
+static void bench_encode(void *data) {
+  struct bench *b = data;
+  struct ms_error error = {0};
+  if (ms_codec_encode(b->f.codec, b->frames, b->count, b->height, b->width, b->latents, &error) < 0)
+    die(&error);
+}
+
+static void bench_decode(void *data) {
+  struct bench *b = data;
+  struct ms_error error = {0};
+  if (ms_codec_decode(b->f.codec, b->latents, (b->count - 1) / 4 + 1, b->height / 8, b->width / 8, b->frames, &error) < 0)
+    die(&error);
+}
+
+/* Multiply-adds counted twice, of one cell of a latent frame: encoder and decoder of the starter. */
+#define CELL_ENCODE (2.0 * (4 * (9 * 192 * 48 + 2 * 9 * 48 * 48) + 9 * 48 * 96 + 2 * 9 * 96 * 96 + 3 * 96 * 96 + 9 * 96 * 16))
+#define CELL_DECODE \
+  (2.0 * (9 * 16 * 128 + 3 * 128 * 128 + 2 * 9 * 128 * 128 + 128 * 256 + 4 * (4 * 9 * 64 * 64 + 9 * 64 * 192)))
+
+static void bench(float *pixels) {
+  static const int sizes[][3] = {{9, 64, 64}, {17, 128, 192}, {5, 1088, 1920}};
+  struct bench b;
+  int64_t values = 16 * 9 * 48 * 48 * 3;
+  float *crops = malloc((size_t)values * sizeof *crops);
+  fixture_open(&b.f, 2, msk_cpu_detect(), MSK_PRECISION_BF16, "{}", crops);
+  for (int64_t i = 0; i < values; i++)
+    crops[i] = pixels[i % (24 * 16 * 3)];
+  b.f.train.clips = 16;
+  b.f.train.height = b.f.train.width = 48;
+  check_bench("train pass, 16 x 48x48x9", check_time(bench_pass, &b), 3 * (CELL_ENCODE + CELL_DECODE) * 16 * 3 * 36, 0);
+  check_bench("prepare for training", check_time(bench_prepare, &b), 0, 0);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    char name[64];
+    double cells;
+    b.count = sizes[i][0];
+    b.height = sizes[i][1];
+    b.width = sizes[i][2];
+    cells = ((b.count - 1) / 4 + 1) * (b.height / 8) * (b.width / 8.0);
+    b.frames = calloc((size_t)b.count * b.height * b.width * 3, sizeof *b.frames);
+    b.latents = calloc((size_t)(16 * cells), sizeof *b.latents);
+    snprintf(name, sizeof name, "encode %dx%dx%d", b.width, b.height, b.count);
+    check_bench(name, check_time(bench_encode, &b), CELL_ENCODE * cells, 0);
+    snprintf(name, sizeof name, "decode %dx%dx%d", b.width, b.height, b.count);
+    check_bench(name, check_time(bench_decode, &b), CELL_DECODE * cells, 0);
+    free(b.frames);
+    free(b.latents);
+  }
+  free(crops);
+  fixture_close(&b.f);
+}
+
 int main(int argc, char **argv) {
   static const char *const configs[] = {
     "{\"strides\": [4,8,8], \"channels\": 8, \"encoder\": [16,24], \"decoder\": [40,16]}",
@@ -206,7 +275,9 @@ int main(int argc, char **argv) {
       double x = (double)(i % 16), y = (double)(i / 16 % 24), t = (double)(i / frame);
       pixels[3 * i + c] = (float)(0.7 * sin(0.3 * x + 0.2 * t + c) * cos(0.25 * y - 0.1 * t));
     }
-  for (int i = 0; i < 2; i++) {
+  if (check_bench_wanted())
+    bench(pixels);
+  for (int i = 0; i < 2 && !check_bench_wanted(); i++) {
     check_gradients(configs[i], pixels);
     check_agreement(configs[i], pixels);
     check_threads(configs[i], pixels, MSK_PRECISION_F32);
