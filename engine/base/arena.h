@@ -1,7 +1,7 @@
 /* A bump allocator: one block, sized beforehand, from which buffers are taken and given back in stack order.
  *
- * Activations of a job come from one arena, so nothing is allocated inside a step. Opened with size 0 it only measures:
- * take returns NULL and `peak` says how much the same calls would need. */
+ * Activations of a job come from one arena, so nothing is allocated inside a step. Opened with size 0 it only
+ * measures: take returns NULL and `peak` says how much the same calls would need. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,8 @@ struct ms_arena {
 
 int ms_arena_open(struct ms_arena *arena, size_t size, struct ms_error *error);
 void ms_arena_release(struct ms_arena *arena);
-/* `bytes` aligned to 64, contents undefined. NULL only when the arena measures; taking more than it holds is a bug. */
+/* `bytes` aligned to 64, contents undefined. NULL only when the arena measures; taking more than it holds is
+ * a bug. */
 void *ms_arena_take(struct ms_arena *arena, size_t bytes);
 float *ms_arena_take_f32(struct ms_arena *arena, int64_t count);
 static inline size_t ms_arena_mark(const struct ms_arena *arena) {

@@ -7,7 +7,8 @@ int ms_compute_open(struct ms_compute *compute, int threads, unsigned cpu_flags,
   memset(compute, 0, sizeof *compute);
   compute->cpu_flags = cpu_flags;
   msk_product_init(&compute->product[MSK_PRECISION_F32], &compute->product[MSK_PRECISION_BF16], cpu_flags);
-  msk_attention_init(&compute->attention[MSK_PRECISION_F32], &compute->attention[MSK_PRECISION_BF16], cpu_flags);
+  msk_attention_init(&compute->attention[MSK_PRECISION_F32], &compute->attention[MSK_PRECISION_BF16],
+                     cpu_flags);
   msk_slide_init(&compute->slide[MSK_PRECISION_F32], &compute->slide[MSK_PRECISION_BF16], cpu_flags);
   msk_norm_init(&compute->norm, cpu_flags);
   msk_conv_init(&compute->conv, cpu_flags);
@@ -53,7 +54,8 @@ static int64_t round_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-void ms_compute_pack(struct ms_compute *compute, enum msk_precision precision, const struct msk_pack *pack, void *dst) {
+void ms_compute_pack(struct ms_compute *compute, enum msk_precision precision, const struct msk_pack *pack,
+                     void *dst) {
   struct pack_run run = {&compute->product[precision], pack, dst};
   int64_t pieces = 4 * ms_pool_threads(compute->pool);
   /* below about 32 thousand elements a second thread costs more than it saves */
@@ -78,7 +80,8 @@ static void product_task(void *data, int64_t task, void *scratch) {
 /* Pieces of a product: enough for the pool to balance, large enough that packing A is paid back. */
 #define PRODUCT_ROWS 256
 
-void ms_compute_product(struct ms_compute *compute, enum msk_precision precision, const struct msk_product *product) {
+void ms_compute_product(struct ms_compute *compute, enum msk_precision precision,
+                        const struct msk_product *product) {
   struct product_run run = {&compute->product[precision], product, 0, 0, 1};
   int64_t threads = ms_pool_threads(compute->pool), pieces;
   run.m_step = PRODUCT_ROWS;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A worker that finds no new run spins this often before it sleeps: runs follow each other within microseconds inside a
- * step, and a sleep costs about 50 of them. */
+/* A worker that finds no new run spins this often before it sleeps: runs follow each other within
+ * microseconds inside a step, and a sleep costs about 50 of them. */
 #define SPINS 2000
 
 struct worker {
@@ -110,7 +110,8 @@ int ms_pool_open(struct ms_pool **out, int threads, struct ms_error *error) {
     pool->workers[i].pool = pool;
     if (pthread_create(&pool->workers[i].thread, NULL, worker_main, &pool->workers[i]) != 0) {
       ms_pool_close(&pool);
-      return ms_error_set(error, MS_EFAULT, "cannot start thread %d of %d: choose fewer with --threads", i + 1, threads);
+      return ms_error_set(error, MS_EFAULT, "cannot start thread %d of %d: choose fewer with --threads",
+                          i + 1, threads);
     }
     pool->threads++;
   }

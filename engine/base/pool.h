@@ -3,12 +3,12 @@
  *   struct ms_pool *pool;
  *   if (ms_pool_open (&pool, 2, &error) < 0) ...
  *   ms_pool_reserve (pool, bytes);                       // scratch for each worker, before the loop
- *   ms_pool_run (pool, fn, data, tasks);                 // fn (data, task, scratch) for task 0 .. tasks-1, returns when done
- *   ms_pool_close (&pool);
+ *   ms_pool_run (pool, fn, data, tasks);                 // fn (data, task, scratch) for task 0 .. tasks-1,
+ * returns when done ms_pool_close (&pool);
  *
- * The caller's thread is worker 0. Tasks are handed out in ascending order; which worker gets which is not fixed, so a
- * task may write only what belongs to it. Once `cancel` is non-zero remaining tasks are skipped. One run at a time; a task
- * must not call run. */
+ * The caller's thread is worker 0. Tasks are handed out in ascending order; which worker gets which is not
+ * fixed, so a task may write only what belongs to it. Once `cancel` is non-zero remaining tasks are skipped.
+ * One run at a time; a task must not call run. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +18,8 @@
 struct ms_pool;
 typedef void (*ms_task_fn)(void *data, int64_t task, void *scratch);
 
-int ms_pool_open(struct ms_pool **pool, int threads, struct ms_error *error); /* threads 0: one per processor allowed */
+int ms_pool_open(struct ms_pool **pool, int threads,
+                 struct ms_error *error); /* threads 0: one per processor allowed */
 void ms_pool_close(struct ms_pool **pool);
 int ms_pool_threads(const struct ms_pool *pool);
 /* Makes each worker's scratch at least `bytes` (aligned to 64). Returns 0 or MS_ENOMEM. Not during a run. */

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* Constants of Philox4x32: Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3 (SC 2011). */
+/* Constants of Philox4x32: Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3 (SC 2011).
+ */
 #define M0 0xD2511F53u
 #define M1 0xCD9E8D57u
 #define W0 0x9E3779B9u
@@ -10,7 +11,8 @@
 #define TWO_PI 6.283185307179586476925286766559
 
 void ms_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) {
-  uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+  uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = (uint32_t)stream,
+           c3 = (uint32_t)(stream >> 32);
   uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
   for (int round = 0; round < 10; round++) {
     uint64_t p0 = (uint64_t)M0 * c0, p1 = (uint64_t)M1 * c2;

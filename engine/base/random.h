@@ -1,5 +1,5 @@
-/* Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011). A value depends only on (seed, stream, index), so any
- * part of a noise tensor can be made alone, by any thread, with the same bits. */
+/* Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011). A value depends only on (seed, stream,
+ * index), so any part of a noise tensor can be made alone, by any thread, with the same bits. */
 #pragma once
 #include <stdint.h>
 

@@ -20,7 +20,8 @@ static size_t read_kilobytes(const char *path, const char *key) {
   while (fgets(line, sizeof line, file)) {
     unsigned long long value;
     size_t length = strlen(key);
-    if (!strncmp(line, key, length) && line[length] == ':' && sscanf(line + length + 1, "%llu", &value) == 1) {
+    if (!strncmp(line, key, length) && line[length] == ':' &&
+        sscanf(line + length + 1, "%llu", &value) == 1) {
       bytes = (size_t)value * 1024;
       break;
     }
@@ -46,7 +47,8 @@ static size_t read_number(const char *path) {
 
 size_t ms_memory_available(void) {
   size_t available = read_kilobytes("/proc/meminfo", "MemAvailable");
-  size_t limit = read_number("/sys/fs/cgroup/memory.max"), used = read_number("/sys/fs/cgroup/memory.current");
+  size_t limit = read_number("/sys/fs/cgroup/memory.max"),
+         used = read_number("/sys/fs/cgroup/memory.current");
   if (limit && limit > used && limit - used < available)
     available = limit - used;
   return available;

@@ -1,5 +1,5 @@
-/* Dense attention, windows, 3D-DSA with its offset head, at the shapes of the starter and of the 1.3 B configuration. 3D-DSA is timed with
- * zero offsets and with offsets uniform in their full bounds. */
+/* Dense attention, windows, 3D-DSA with its offset head, at the shapes of the starter and of the 1.3 B
+ * configuration. 3D-DSA is timed with zero offsets and with offsets uniform in their full bounds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,20 +20,23 @@ struct attention_case {
 
 static void pack_task(void *data, int64_t head, void *scratch) {
   struct attention_case *c = data;
-  c->compute->attention[MSK_PRECISION_BF16].pack(&c->dense, head, (char *)c->packed + (size_t)head * c->pack_bytes);
+  c->compute->attention[MSK_PRECISION_BF16].pack(&c->dense, head,
+                                                 (char *)c->packed + (size_t)head * c->pack_bytes);
 }
 
 static void forward_task(void *data, int64_t task, void *scratch) {
   struct attention_case *c = data;
   int64_t pieces = (c->dense.queries + c->chunk - 1) / c->chunk, q0 = task % pieces * c->chunk;
-  c->compute->attention[MSK_PRECISION_BF16].forward(&c->dense, task / pieces, q0, q0 + c->chunk < c->dense.queries ? q0 + c->chunk : c->dense.queries,
-                                                    scratch);
+  c->compute->attention[MSK_PRECISION_BF16].forward(
+      &c->dense, task / pieces, q0, q0 + c->chunk < c->dense.queries ? q0 + c->chunk : c->dense.queries,
+      scratch);
 }
 
 static void run_dense(void *data) {
   struct attention_case *c = data;
   ms_pool_run(c->compute->pool, pack_task, c, c->dense.heads);
-  ms_pool_run(c->compute->pool, forward_task, c, c->dense.heads * ((c->dense.queries + c->chunk - 1) / c->chunk));
+  ms_pool_run(c->compute->pool, forward_task, c,
+              c->dense.heads * ((c->dense.queries + c->chunk - 1) / c->chunk));
 }
 
 static void backward_task(void *data, int64_t head, void *scratch) {
@@ -48,12 +51,14 @@ static void run_dense_backward(void *data) {
 
 static void slide_pack_task(void *data, int64_t group, void *scratch) {
   struct attention_case *c = data;
-  c->compute->slide[MSK_PRECISION_BF16].pack(&c->slide, group, (char *)c->packed + (size_t)group * c->pack_bytes);
+  c->compute->slide[MSK_PRECISION_BF16].pack(&c->slide, group,
+                                             (char *)c->packed + (size_t)group * c->pack_bytes);
 }
 
 static void slide_task(void *data, int64_t task, void *scratch) {
   struct attention_case *c = data;
-  int64_t tokens = c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2], pieces = (tokens + c->chunk - 1) / c->chunk;
+  int64_t tokens = c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2],
+          pieces = (tokens + c->chunk - 1) / c->chunk;
   int64_t i0 = task % pieces * c->chunk, i1 = i0 + c->chunk < tokens ? i0 + c->chunk : tokens;
   c->compute->slide[MSK_PRECISION_BF16].forward(&c->slide, task / pieces, i0, i1, scratch);
 }
@@ -68,7 +73,8 @@ static void run_slide(void *data) {
 
 static void slide_backward_task(void *data, int64_t group, void *scratch) {
   struct attention_case *c = data;
-  c->compute->slide[MSK_PRECISION_BF16].backward(&c->slide, group, 0, c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2], scratch);
+  c->compute->slide[MSK_PRECISION_BF16].backward(
+      &c->slide, group, 0, c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2], scratch);
 }
 
 static void run_slide_backward(void *data) {
@@ -90,7 +96,8 @@ struct buffers {
   float *q, *k, *v, *o, *d_o, *dq, *dk, *dv, *lse, *z, *dz;
 };
 
-static int buffers_open(struct buffers *b, int64_t tokens, int64_t c, int64_t heads, int64_t offsets, struct ms_error *error) {
+static int buffers_open(struct buffers *b, int64_t tokens, int64_t c, int64_t heads, int64_t offsets,
+                        struct ms_error *error) {
   float **all[] = {&b->q, &b->k, &b->v, &b->o, &b->d_o, &b->dq, &b->dk, &b->dv};
   memset(b, 0, sizeof *b);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -110,7 +117,8 @@ static void buffers_release(struct buffers *b) {
     free(all[i]);
 }
 
-static int bench_dense(struct ms_bench_run *run, int64_t queries, int64_t keys, int64_t heads, int64_t d, const char *what) {
+static int bench_dense(struct ms_bench_run *run, int64_t queries, int64_t keys, int64_t heads, int64_t d,
+                       const char *what) {
   const struct msk_attention_ops *ops = &run->compute.attention[MSK_PRECISION_BF16];
   int64_t c = heads * d, most = queries > keys ? queries : keys;
   double flops = 4.0 * (double)queries * (double)keys * (double)c;
@@ -120,9 +128,28 @@ static int bench_dense(struct ms_bench_run *run, int64_t queries, int64_t keys, 
   size_t scratch;
   int code = buffers_open(&b, most, c, heads, 0, run->error);
   if (code == 0) {
-    a.dense = (struct msk_attention){.queries = queries, .keys = keys, .heads = heads, .head_dim = d, .scale = 1 / sqrtf((float)d),
-                                     .q = b.q, .k = b.k, .v = b.v, .q_ld = c, .k_ld = c, .v_ld = c, .o = b.o, .o_ld = c, .lse = b.lse,
-                                     .d_o = b.d_o, .d_o_ld = c, .dq = b.dq, .dk = b.dk, .dv = b.dv, .dq_ld = c, .dk_ld = c, .dv_ld = c};
+    a.dense = (struct msk_attention){.queries = queries,
+                                     .keys = keys,
+                                     .heads = heads,
+                                     .head_dim = d,
+                                     .scale = 1 / sqrtf((float)d),
+                                     .q = b.q,
+                                     .k = b.k,
+                                     .v = b.v,
+                                     .q_ld = c,
+                                     .k_ld = c,
+                                     .v_ld = c,
+                                     .o = b.o,
+                                     .o_ld = c,
+                                     .lse = b.lse,
+                                     .d_o = b.d_o,
+                                     .d_o_ld = c,
+                                     .dq = b.dq,
+                                     .dk = b.dk,
+                                     .dv = b.dv,
+                                     .dq_ld = c,
+                                     .dk_ld = c,
+                                     .dv_ld = c};
     a.pack_bytes = (ops->pack_bytes(&a.dense) + 63) / 64 * 64;
     a.packed = ms_bench_bytes(a.pack_bytes * (size_t)heads);
     a.dense.packed = a.packed;
@@ -133,9 +160,11 @@ static int bench_dense(struct ms_bench_run *run, int64_t queries, int64_t keys, 
       code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of attention");
   }
   if (code == 0) {
-    snprintf(shape, sizeof shape, "%lldx%lld %lld heads of %lld %s", (long long)queries, (long long)keys, (long long)heads, (long long)d, what);
+    snprintf(shape, sizeof shape, "%lldx%lld %lld heads of %lld %s", (long long)queries, (long long)keys,
+             (long long)heads, (long long)d, what);
     ms_bench_row(run, "attention", shape, ops->name, ms_bench_time(run_dense, &a), flops, 0, "bf16");
-    ms_bench_row(run, "attention backward", shape, ops->name, ms_bench_time(run_dense_backward, &a), 2.5 * flops, 0, "bf16");
+    ms_bench_row(run, "attention backward", shape, ops->name, ms_bench_time(run_dense_backward, &a),
+                 2.5 * flops, 0, "bf16");
   }
   free(a.packed);
   buffers_release(&b);
@@ -151,7 +180,8 @@ static void fill_offsets(float *z, int64_t n, const float bounds[3], double spre
   }
 }
 
-static int bench_slide(struct ms_bench_run *run, const int64_t lattice[3], int64_t heads, int64_t d, enum msk_slide_mode mode) {
+static int bench_slide(struct ms_bench_run *run, const int64_t lattice[3], int64_t heads, int64_t d,
+                       enum msk_slide_mode mode) {
   static const int64_t window[3] = {3, 5, 5};
   static const float bounds[3] = {1, 4, 4};
   static const struct {
@@ -167,10 +197,32 @@ static int bench_slide(struct ms_bench_run *run, const int64_t lattice[3], int64
   size_t scratch;
   int code = buffers_open(&b, tokens, c, heads, row, run->error);
   if (code == 0) {
-    a.slide = (struct msk_slide){.heads = heads, .head_dim = d, .groups = groups, .mode = mode, .scale = 1 / sqrtf((float)d),
-                                 .q = b.q, .k = b.k, .v = b.v, .q_ld = c, .k_ld = c, .v_ld = c, .z = b.z, .z_ld = row, .o = b.o, .o_ld = c,
-                                 .lse = b.lse, .d_o = b.d_o, .d_o_ld = c, .dq = b.dq, .dk = b.dk, .dv = b.dv, .dz = b.dz, .dq_ld = c,
-                                 .dk_ld = c, .dv_ld = c, .dz_ld = row};
+    a.slide = (struct msk_slide){.heads = heads,
+                                 .head_dim = d,
+                                 .groups = groups,
+                                 .mode = mode,
+                                 .scale = 1 / sqrtf((float)d),
+                                 .q = b.q,
+                                 .k = b.k,
+                                 .v = b.v,
+                                 .q_ld = c,
+                                 .k_ld = c,
+                                 .v_ld = c,
+                                 .z = b.z,
+                                 .z_ld = row,
+                                 .o = b.o,
+                                 .o_ld = c,
+                                 .lse = b.lse,
+                                 .d_o = b.d_o,
+                                 .d_o_ld = c,
+                                 .dq = b.dq,
+                                 .dk = b.dk,
+                                 .dv = b.dv,
+                                 .dz = b.dz,
+                                 .dq_ld = c,
+                                 .dk_ld = c,
+                                 .dv_ld = c,
+                                 .dz_ld = row};
     memcpy(a.slide.lattice, lattice, sizeof a.slide.lattice);
     memcpy(a.slide.window, window, sizeof a.slide.window);
     memcpy(a.slide.bounds, bounds, sizeof a.slide.bounds);
@@ -187,10 +239,12 @@ static int bench_slide(struct ms_bench_run *run, const int64_t lattice[3], int64
     /* FLOPs of the same window without interpolation; what interpolation costs shows in the rate */
     double flops = 4.0 * (double)k * (double)c * (double)tokens;
     fill_offsets(b.z, tokens * row, bounds, offsets[i].spread);
-    snprintf(shape, sizeof shape, "%lldx%lldx%lld C=%lld %s 3x5x5 %s", (long long)lattice[0], (long long)lattice[1], (long long)lattice[2],
-             (long long)c, mode == MSK_SLIDE_POINT ? "point" : "shift", offsets[i].name);
+    snprintf(shape, sizeof shape, "%lldx%lldx%lld C=%lld %s 3x5x5 %s", (long long)lattice[0],
+             (long long)lattice[1], (long long)lattice[2], (long long)c,
+             mode == MSK_SLIDE_POINT ? "point" : "shift", offsets[i].name);
     ms_bench_row(run, "3d-dsa", shape, ops->name, ms_bench_time(run_slide, &a), flops, 0, "bf16");
-    ms_bench_row(run, "3d-dsa backward", shape, ops->name, ms_bench_time(run_slide_backward, &a), 2.5 * flops, 0, "bf16");
+    ms_bench_row(run, "3d-dsa backward", shape, ops->name, ms_bench_time(run_slide_backward, &a), 2.5 * flops,
+                 0, "bf16");
     code = ms_bench_cancelled(run);
   }
   if (code == 0) {
@@ -198,10 +252,12 @@ static int bench_slide(struct ms_bench_run *run, const int64_t lattice[3], int64
     memcpy(a.conv.lattice, lattice, sizeof a.conv.lattice);
     if (ms_pool_reserve(run->compute.pool, run->compute.conv.depthwise_scratch(&a.conv)) < 0)
       code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of the offset head");
-    snprintf(shape, sizeof shape, "%lldx%lldx%lld C=%lld", (long long)lattice[0], (long long)lattice[1], (long long)lattice[2], (long long)c);
+    snprintf(shape, sizeof shape, "%lldx%lldx%lld C=%lld", (long long)lattice[0], (long long)lattice[1],
+             (long long)lattice[2], (long long)c);
     if (code == 0)
-      ms_bench_row(run, "offset head's convolution", shape, run->compute.conv.name, ms_bench_time(run_conv, &a), 54.0 * (double)(tokens * c),
-                   8.0 * (double)(tokens * c), "f32");
+      ms_bench_row(run, "offset head's convolution", shape, run->compute.conv.name,
+                   ms_bench_time(run_conv, &a), 54.0 * (double)(tokens * c), 8.0 * (double)(tokens * c),
+                   "f32");
   }
   free(a.packed);
   buffers_release(&b);

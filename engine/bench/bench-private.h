@@ -5,8 +5,8 @@
 #include "msk-peak.h"
 
 struct ms_bench_peaks { /* of all threads together */
-  double f32, bf16;   /* FLOP/s */
-  double copy, adamw; /* bytes/s */
+  double f32, bf16;     /* FLOP/s */
+  double copy, adamw;   /* bytes/s */
 };
 
 struct ms_bench_run {
@@ -26,8 +26,8 @@ double ms_bench_time(void (*fn)(void *data), void *data);
 float *ms_bench_floats(int64_t n);
 void *ms_bench_bytes(size_t bytes);
 /* Sends a row. flops, bytes: of one call, 0 if they do not apply; peak: which peak of_peak refers to. */
-void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel, double seconds, double flops,
-                  double bytes, const char *peak);
+void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
+                  double seconds, double flops, double bytes, const char *peak);
 int ms_bench_cancelled(const struct ms_bench_run *run);
 
 int ms_bench_measure_peaks(struct ms_bench_run *run);

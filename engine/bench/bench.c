@@ -43,8 +43,8 @@ float *ms_bench_floats(int64_t n) {
   return x;
 }
 
-void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel, double seconds, double flops,
-                  double bytes, const char *peak) {
+void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
+                  double seconds, double flops, double bytes, const char *peak) {
   struct ms_bench_row row = {.seconds = seconds, .peak = peak, .kernel = kernel};
   const struct ms_bench_peaks *p = &run->peaks;
   snprintf(row.name, sizeof row.name, "%s", name);
@@ -143,13 +143,17 @@ int ms_bench_measure_peaks(struct ms_bench_run *run) {
   p->adamw = 28.0 * (double)e.n / sweep_seconds;
   ms_bench_row(run, "peak", "float32 multiply-add", run->peak_ops.name, 1, p->f32, 0, "f32");
   ms_bench_row(run, "peak", "bf16 multiply-add", run->peak_ops.name, 1, p->bf16, 0, "bf16");
-  if ((flags & MSK_CPU_AMX) && (flags & MSK_CPU_AVX512BF16)) { /* for comparison with processors that have no tiles */
+  if ((flags & MSK_CPU_AMX) &&
+      (flags & MSK_CPU_AVX512BF16)) { /* for comparison with processors that have no tiles */
     struct msk_peak_ops vectors;
     msk_peak_init(&vectors, flags & ~(unsigned)MSK_CPU_AMX);
-    ms_bench_row(run, "peak", "bf16 multiply-add in vectors", vectors.name, 1, peak_flops(run, vectors.bf16), 0, "");
+    ms_bench_row(run, "peak", "bf16 multiply-add in vectors", vectors.name, 1, peak_flops(run, vectors.bf16),
+                 0, "");
   }
-  ms_bench_row(run, "peak", "copy, read and write", run->peak_ops.name, copy_seconds, 0, 8.0 * (double)e.n, "copy");
-  ms_bench_row(run, "peak", "adamw's access pattern", run->peak_ops.name, sweep_seconds, 0, 28.0 * (double)e.n, "adamw sweep");
+  ms_bench_row(run, "peak", "copy, read and write", run->peak_ops.name, copy_seconds, 0, 8.0 * (double)e.n,
+               "copy");
+  ms_bench_row(run, "peak", "adamw's access pattern", run->peak_ops.name, sweep_seconds, 0,
+               28.0 * (double)e.n, "adamw sweep");
   free(x);
   free(e.y);
   free(e.m);
@@ -159,11 +163,13 @@ int ms_bench_measure_peaks(struct ms_bench_run *run) {
 
 int ms_bench(const char *what, const struct ms_machine *machine, const struct ms_hooks *hooks,
              void (*row)(void *data, const struct ms_bench_row *row), void *data, struct ms_error *error) {
-  struct ms_bench_run run = {.machine = machine, .hooks = hooks, .row = row, .row_data = data, .error = error};
+  struct ms_bench_run run = {
+      .machine = machine, .hooks = hooks, .row = row, .row_data = data, .error = error};
   unsigned flags = machine->reference ? 0 : msk_cpu_detect();
   int all = !what, code;
   if (what && strcmp(what, "kernels") && strcmp(what, "layer") && strcmp(what, "optimizer"))
-    return ms_error_set(error, MS_EUSAGE, "there is no benchmark \"%s\": choose kernels, layer or optimizer", what);
+    return ms_error_set(error, MS_EUSAGE, "there is no benchmark \"%s\": choose kernels, layer or optimizer",
+                        what);
   code = ms_compute_open(&run.compute, machine->threads, flags, error);
   if (code < 0)
     return code;

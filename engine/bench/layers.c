@@ -1,6 +1,7 @@
-/* Whole DiT layers: the time of a network with three layers less that of one with a single layer, halved, so that embedding and head do
- * not count. Self-attention is dense, windowed or 3D-DSA; the share of 3D-DSA with its offset head in its layer is told in a row of its
- * own: what the layer takes beyond the same layer with 1x1x1 windows, whose attention costs next to nothing. */
+/* Whole DiT layers: the time of a network with three layers less that of one with a single layer, halved, so
+ * that embedding and head do not count. Self-attention is dense, windowed or 3D-DSA; the share of 3D-DSA with
+ * its offset head in its layer is told in a row of its own: what the layer takes beyond the same layer with
+ * 1x1x1 windows, whose attention costs next to nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,8 @@ struct layer_shape {
 };
 
 static const struct layer_shape shapes[] = {
-  {"starter", 256, 1024, 4, 128, 24, {9, 12, 20}, 5},
-  {"wan2.1-1.3b", 1536, 8960, 12, 4096, 512, {5, 34, 60}, 1},
+    {"starter", 256, 1024, 4, 128, 24, {9, 12, 20}, 5},
+    {"wan2.1-1.3b", 1536, 8960, 12, 4096, 512, {5, 34, 60}, 1},
 };
 
 static const struct {
@@ -23,11 +24,23 @@ static const struct {
   struct ms_attention_config config;
   int backward;
 } kinds[] = {
-  {"dense", {.kind = MS_ATTENTION_DENSE}, 1},
-  {"window 1x1x1", {.kind = MS_ATTENTION_WINDOW, .window = {1, 1, 1}}, 0},
-  {"window 3x4x4", {.kind = MS_ATTENTION_WINDOW, .window = {3, 4, 4}}, 1},
-  {"dsa shift 3x5x5", {.kind = MS_ATTENTION_DSA, .mode = MSK_SLIDE_SHIFT, .window = {3, 5, 5}, .bounds = {1, 4, 4}, .groups = 4}, 1},
-  {"dsa point 3x5x5", {.kind = MS_ATTENTION_DSA, .mode = MSK_SLIDE_POINT, .window = {3, 5, 5}, .bounds = {1, 4, 4}, .groups = 4}, 1},
+    {"dense", {.kind = MS_ATTENTION_DENSE}, 1},
+    {"window 1x1x1", {.kind = MS_ATTENTION_WINDOW, .window = {1, 1, 1}}, 0},
+    {"window 3x4x4", {.kind = MS_ATTENTION_WINDOW, .window = {3, 4, 4}}, 1},
+    {"dsa shift 3x5x5",
+     {.kind = MS_ATTENTION_DSA,
+      .mode = MSK_SLIDE_SHIFT,
+      .window = {3, 5, 5},
+      .bounds = {1, 4, 4},
+      .groups = 4},
+     1},
+    {"dsa point 3x5x5",
+     {.kind = MS_ATTENTION_DSA,
+      .mode = MSK_SLIDE_POINT,
+      .window = {3, 5, 5},
+      .bounds = {1, 4, 4},
+      .groups = 4},
+     1},
 };
 
 struct layer_case {
@@ -52,22 +65,32 @@ static void run_both(void *data) {
     c->code = ms_dit_backward(c->dit, &c->batch, c->velocity, c->grad, NULL, NULL, c->error);
 }
 
-/* Seconds of forward, and of forward and backward, of a network with so many layers. The offset heads' last weights are random, so that
- * windows slide and stretch. */
-static int time_network(struct ms_bench_run *run, const struct layer_shape *shape, int kind, int layers, double seconds[2], double *flops) {
+/* Seconds of forward, and of forward and backward, of a network with so many layers. The offset heads' last
+ * weights are random, so that windows slide and stretch. */
+static int time_network(struct ms_bench_run *run, const struct layer_shape *shape, int kind, int layers,
+                        double seconds[2], double *flops) {
   struct ms_dit_config *config = calloc(1, sizeof *config);
   struct layer_case c = {.error = run->error};
   struct ms_params *params;
   int64_t volume = (int64_t)shape->lattice[0] * shape->lattice[1] * shape->lattice[2] * 16 * shape->samples;
-  float *latents = ms_bench_floats(volume), *text = ms_bench_floats((int64_t)shape->text_len * shape->text_dim), times[16];
+  float *latents = ms_bench_floats(volume),
+        *text = ms_bench_floats((int64_t)shape->text_len * shape->text_dim), times[16];
   const float *texts[16];
   int rows[16];
   if (!config || !latents || !text)
     c.code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of layers");
   if (c.code == 0) {
-    *config = (struct ms_dit_config){.dim = shape->dim, .ffn = shape->ffn, .heads = shape->heads, .layers = layers, .in_channels = 16,
-                                     .out_channels = 16, .patch = {1, 2, 2}, .text_dim = shape->text_dim, .text_len = shape->text_len,
-                                     .freq_dim = 256, .eps = 1e-6f};
+    *config = (struct ms_dit_config){.dim = shape->dim,
+                                     .ffn = shape->ffn,
+                                     .heads = shape->heads,
+                                     .layers = layers,
+                                     .in_channels = 16,
+                                     .out_channels = 16,
+                                     .patch = {1, 2, 2},
+                                     .text_dim = shape->text_dim,
+                                     .text_len = shape->text_len,
+                                     .freq_dim = 256,
+                                     .eps = 1e-6f};
     for (int i = 0; i < layers; i++)
       config->attention[i] = config->coarse_attention[i] = kinds[kind].config;
     c.code = ms_dit_open(&c.dit, &run->compute, config, run->error);
@@ -96,7 +119,8 @@ static int time_network(struct ms_bench_run *run, const struct layer_shape *shap
       texts[i] = text;
       rows[i] = shape->text_len;
     }
-    c.batch = (struct ms_dit_batch){.samples = shape->samples, .latents = latents, .timesteps = times, .text = texts, .text_rows = rows};
+    c.batch = (struct ms_dit_batch){
+        .samples = shape->samples, .latents = latents, .timesteps = times, .text = texts, .text_rows = rows};
     memcpy(c.batch.lattice, shape->lattice, sizeof c.batch.lattice);
     *flops = ms_dit_forward_flops(c.dit, shape->lattice, 0) * shape->samples;
     seconds[0] = ms_bench_time(run_forward, &c);
@@ -132,12 +156,16 @@ int ms_bench_layers(struct ms_bench_run *run) {
                shape->samples * shape->lattice[0] * shape->lattice[1] * shape->lattice[2] / 4, kinds[k].name);
       if (k == 1)
         bare = forward;
-      ms_bench_row(run, "layer forward", label, run->compute.product[MSK_PRECISION_BF16].name, forward, flops, 0, "bf16");
+      ms_bench_row(run, "layer forward", label, run->compute.product[MSK_PRECISION_BF16].name, forward, flops,
+                   0, "bf16");
       if (kinds[k].backward)
-        ms_bench_row(run, "layer forward + backward", label, run->compute.product[MSK_PRECISION_BF16].name, both, 3 * flops, 0, "bf16");
+        ms_bench_row(run, "layer forward + backward", label, run->compute.product[MSK_PRECISION_BF16].name,
+                     both, 3 * flops, 0, "bf16");
       if (kinds[k].config.kind == MS_ATTENTION_DSA && forward > bare) {
-        snprintf(label, sizeof label, "%s, %s: %.0f %% of its layer", shape->name, kinds[k].name, 100 * (forward - bare) / forward);
-        ms_bench_row(run, "3d-dsa + offset head", label, run->compute.slide[MSK_PRECISION_BF16].name, forward - bare, 0, 0, "");
+        snprintf(label, sizeof label, "%s, %s: %.0f %% of its layer", shape->name, kinds[k].name,
+                 100 * (forward - bare) / forward);
+        ms_bench_row(run, "3d-dsa + offset head", label, run->compute.slide[MSK_PRECISION_BF16].name,
+                     forward - bare, 0, 0, "");
       }
     }
   }

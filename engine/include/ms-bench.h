@@ -1,19 +1,22 @@
-/* How fast this machine runs the program's own work, beside what the machine can do at best, measured in the same run.
+/* How fast this machine runs the program's own work, beside what the machine can do at best, measured in the
+ * same run.
  *
- * what: "kernels" (products, norms, attention, 3D-DSA, convolution, AdamW), "layer" (whole DiT layers, forward and backward, of the starter
- * and of the 1.3 B configuration), "optimizer" (AdamW alone). NULL: all of them. */
+ * what: "kernels" (products, norms, attention, 3D-DSA, convolution, AdamW), "layer" (whole DiT layers,
+ * forward and backward, of the starter and of the 1.3 B configuration), "optimizer" (AdamW alone). NULL: all
+ * of them. */
 #pragma once
 #include "ms-job.h"
 
 struct ms_bench_row {
   char name[64], shape[96];
-  double seconds;         /* of one call, the best of several */
-  double gflops, gbps;    /* 0: does not apply */
-  double of_peak;         /* fraction of `peak`; 0: no peak applies */
-  const char *peak;       /* "bf16", "f32", "copy", "adamw sweep" or "" */
-  const char *kernel;     /* instruction set of the implementation */
+  double seconds;      /* of one call, the best of several */
+  double gflops, gbps; /* 0: does not apply */
+  double of_peak;      /* fraction of `peak`; 0: no peak applies */
+  const char *peak;    /* "bf16", "f32", "copy", "adamw sweep" or "" */
+  const char *kernel;  /* instruction set of the implementation */
 };
 
-/* Calls row for each measurement as it is made. 0, MS_EUSAGE (unknown what), MS_ENOMEM, MS_EINPUT, MS_ECANCELLED. */
+/* Calls row for each measurement as it is made. 0, MS_EUSAGE (unknown what), MS_ENOMEM, MS_EINPUT,
+ * MS_ECANCELLED. */
 int ms_bench(const char *what, const struct ms_machine *machine, const struct ms_hooks *hooks,
              void (*row)(void *data, const struct ms_bench_row *row), void *data, struct ms_error *error);

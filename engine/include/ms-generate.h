@@ -6,16 +6,17 @@
  *   job.model = "starter";
  *   code = ms_generate (&job, &machine, &hooks, &result, &error);
  *
- * Stages: text -> noise (Philox, from the seed) -> base stage -> for a large clip: decode, enlarge, encode, re-noise, refine with
- * 3D-DSA -> decode in chunks of constant memory -> encoder -> verified file. Bits depend on the settings alone. */
+ * Stages: text -> noise (Philox, from the seed) -> base stage -> for a large clip: decode, enlarge, encode,
+ * re-noise, refine with 3D-DSA -> decode in chunks of constant memory -> encoder -> verified file. Bits
+ * depend on the settings alone. */
 #pragma once
 #include "ms-job.h"
 
 struct ms_generate_job {
-  const char *prompt;   /* required, not empty */
-  const char *negative; /* NULL: the empty prompt */
-  const char *model;    /* name in the data folder's models, or a folder; default "starter" */
-  const char *output;   /* the file; its extension says the format */
+  const char *prompt;        /* required, not empty */
+  const char *negative;      /* NULL: the empty prompt */
+  const char *model;         /* name in the data folder's models, or a folder; default "starter" */
+  const char *output;        /* the file; its extension says the format */
   int width, height, frames; /* 0: the model's default; even, 64 or more; frames 1 or more */
   double fps;                /* 0: the model's */
   int steps;                 /* 0: the model's */
@@ -25,7 +26,8 @@ struct ms_generate_job {
   const char *sampler;       /* "euler", "unipc", "dpmpp"; NULL: the model's */
   const char *attention;     /* "dense", "window", "dsa": for every stage; NULL: the model's own choice */
   const char *resume;        /* a folder of saved latents from a stopped run, or NULL */
-  const char *keep_latents;  /* folder for the states that allow resuming; NULL: beside the output, removed when it is done */
+  const char *keep_latents;  /* folder for the states that allow resuming; NULL: beside the output, removed
+                                when it is done */
 };
 struct ms_generate_job ms_generate_job_default(void);
 
@@ -53,5 +55,5 @@ struct ms_generate_result {
   int layers;
 };
 
-int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine, const struct ms_hooks *hooks,
-                struct ms_generate_result *result, struct ms_error *error);
+int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine,
+                const struct ms_hooks *hooks, struct ms_generate_result *result, struct ms_error *error);

@@ -1,7 +1,8 @@
 /* What every job of the engine shares: the machine it may use and the hooks through which it reports.
  *
- * A job runs on the caller's thread until it is done; hooks are called on that thread (never from pool threads), must be quick and
- * must not call the engine. Strings and arrays given to a hook live until it returns. */
+ * A job runs on the caller's thread until it is done; hooks are called on that thread (never from pool
+ * threads), must be quick and must not call the engine. Strings and arrays given to a hook live until it
+ * returns. */
 #pragma once
 #include <stdatomic.h>
 #include <stddef.h>
@@ -9,14 +10,16 @@
 #include "ms-error.h"
 
 struct ms_machine {
-  int threads;             /* 0: one per processor that the process may use */
-  int reference;           /* use the C reference kernels only */
-  size_t host_memory;      /* bytes the process may have resident at its peak; 0: 70 % of what is available at the start */
+  int threads;        /* 0: one per processor that the process may use */
+  int reference;      /* use the C reference kernels only */
+  size_t host_memory; /* bytes the process may have resident at its peak; 0: 70 % of what is available at the
+                         start */
   const char *data_folder; /* where models, configurations and recipes lie */
 };
 
 struct ms_progress {
-  const char *phase; /* "load", "text", "sample", "decode", "refine", "train", "encode", "render", "validate" ... */
+  const char
+      *phase; /* "load", "text", "sample", "decode", "refine", "train", "encode", "render", "validate" ... */
   int64_t done, total;
   double seconds, seconds_left; /* of the whole job; left < 0: not known yet */
 };

@@ -1,4 +1,5 @@
-/* Video files, for code above the engine: reading them frame by frame, and writing files that play everywhere.
+/* Video files, for code above the engine: reading them frame by frame, and writing files that play
+ * everywhere.
  *
  *   params = ms_encoder_params_default (); params.width = 192; params.height = 128; params.fps = 8;
  *   ms_encoder_open (&encoder, "ball.mp4", &params, &error);

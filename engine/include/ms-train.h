@@ -5,8 +5,9 @@
  *   job.dataset = "my-clips"; job.model = "starter"; job.output = "mine"; job.steps = 200;
  *   code = ms_train (&job, NULL, &machine, &hooks, &result, &error);
  *
- * The output is a model folder: model.json, dit.safetensors (EMA weights if EMA is on) and the parts it needs, with run.json,
- * metrics.csv and checkpoints/step-NNNNNN/. A resumed run ends with the same bits as a straight one. */
+ * The output is a model folder: model.json, dit.safetensors (EMA weights if EMA is on) and the parts it
+ * needs, with run.json, metrics.csv and checkpoints/step-NNNNNN/. A resumed run ends with the same bits as a
+ * straight one. */
 #pragma once
 #include "ms-clips.h"
 #include "ms-job.h"
@@ -19,10 +20,10 @@ enum ms_missing_caption { MS_CAPTION_ERROR, MS_CAPTION_EMPTY, MS_CAPTION_SKIP };
 /* One size of clips that a run trains at. */
 struct ms_train_bucket {
   int width, height, frames, batch;
-  double share;  /* of the steps */
-  int64_t clips; /* how many clips of the source are stored at this size; 0: all */
-  int64_t first; /* number of the first clip of the source */
-  int coarse;    /* trains the base stage's attention */
+  double share;     /* of the steps */
+  int64_t clips;    /* how many clips of the source are stored at this size; 0: all */
+  int64_t first;    /* number of the first clip of the source */
+  int coarse;       /* trains the base stage's attention */
   double sigma_max; /* noise levels up to this; 0: 1. A refining stage starts from a middle level */
 };
 
@@ -31,14 +32,15 @@ struct ms_train_job {
   const char *model;   /* name or folder to start from */
   const char *output;
   enum ms_train_method method;
-  int rank;                 /* lora */
-  int moment_bits;          /* 32 or 8 */
-  int64_t steps;            /* total */
-  double lr, final_lr;      /* final_lr: fraction of lr at the end */
-  int64_t warmup, decay_from; /* linear warm-up steps; the decay begins at this step (-1: after the warm-up) */
-  int cosine;               /* 1 cosine, 0 linear */
+  int rank;            /* lora */
+  int moment_bits;     /* 32 or 8 */
+  int64_t steps;       /* total */
+  double lr, final_lr; /* final_lr: fraction of lr at the end */
+  int64_t warmup,
+      decay_from; /* linear warm-up steps; the decay begins at this step (-1: after the warm-up) */
+  int cosine;     /* 1 cosine, 0 linear */
   double beta1, beta2, weight_decay, clip_norm;
-  double ema;               /* 0: off */
+  double ema; /* 0: off */
   int batch, accumulate;
   int width, height, frames; /* 0: the model's default; used when there are no buckets */
   struct ms_train_bucket buckets[MS_TRAIN_MAX_BUCKETS];
@@ -51,7 +53,7 @@ struct ms_train_job {
   int64_t save_every, sample_every, validate_every; /* 0: never (save: only at the end) */
   int keep;                                         /* checkpoints that stay */
   int resume;
-  double validation; /* share of the clips held out, at least one clip if there are three or more */
+  double validation;        /* share of the clips held out, at least one clip if there are three or more */
   int64_t validation_clips; /* at most so many; 0: no limit */
   const char *sample_prompt;
   enum ms_missing_caption on_missing_caption;
@@ -67,25 +69,28 @@ struct ms_train_result {
   size_t peak_host_bytes;
 };
 
-/* source NULL: the folder job->dataset. A stopped run (cancel) saves a checkpoint first and returns MS_ECANCELLED. */
-int ms_train(const struct ms_train_job *job, const struct ms_clip_source *source, const struct ms_machine *machine,
-             const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error);
+/* source NULL: the folder job->dataset. A stopped run (cancel) saves a checkpoint first and returns
+ * MS_ECANCELLED. */
+int ms_train(const struct ms_train_job *job, const struct ms_clip_source *source,
+             const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result,
+             struct ms_error *error);
 
-/* A folder of clips (every file that FFmpeg opens) with captions NAME.txt. The table of used and skipped files, one line each with
- * size, frames, fps and the reason, goes to hooks->log. MS_EINPUT names folder and extensions seen if no clip can be used. */
+/* A folder of clips (every file that FFmpeg opens) with captions NAME.txt. The table of used and skipped
+ * files, one line each with size, frames, fps and the reason, goes to hooks->log. MS_EINPUT names folder and
+ * extensions seen if no clip can be used. */
 int ms_clip_folder_open(struct ms_clip_source *source, const char *folder, enum ms_missing_caption on_missing,
                         const struct ms_hooks *hooks, struct ms_error *error);
 
-/* A recipe builds a whole model from a source in stages, in a folder that is resumed where it stopped: codec, text encoder,
- * then the DiT in phases. The JSON file is described in data/recipes/README. */
+/* A recipe builds a whole model from a source in stages, in a folder that is resumed where it stopped: codec,
+ * text encoder, then the DiT in phases. The JSON file is described in data/recipes/README. */
 struct ms_recipe_info {
-  char source[64]; /* what the recipe wants as its source, e.g. "scenes", or "folder" */
+  char source[64];   /* what the recipe wants as its source, e.g. "scenes", or "folder" */
   char *source_json; /* its parameters, as JSON text; owned by the info */
 };
 int ms_recipe_info_read(struct ms_recipe_info *info, const char *recipe, struct ms_error *error);
 void ms_recipe_info_release(struct ms_recipe_info *info);
-/* vocabulary: NULL-terminated words for the text encoder, same: pairs word, word, NULL-terminated; used when a recipe's model does
- * not list its own. */
+/* vocabulary: NULL-terminated words for the text encoder, same: pairs word, word, NULL-terminated; used when
+ * a recipe's model does not list its own. */
 int ms_train_recipe(const char *recipe, const char *output, int resume, const struct ms_clip_source *source,
                     const char *const *vocabulary, const char *const *same, const struct ms_machine *machine,
                     const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error);

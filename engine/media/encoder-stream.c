@@ -64,7 +64,9 @@ static void choose_options(const struct ms_stream_params *params, AVCodecContext
     av_dict_set(options, "preset", "medium", 0);
     av_dict_set(options, "profile", "high", 0);
     set_number(options, "crf", rate_factor(quality, 17, 0.3));
-    av_dict_set(options, "x264-params", "lookahead-threads=1:rc-lookahead=24:non-deterministic=0", 0);
+    /* Without its macroblock tree: that is the one part whose results differ between instruction sets, and
+     * with the contents of freed memory (x264 164 at widths that are no multiple of 128). */
+    av_dict_set(options, "x264-params", "lookahead-threads=1:rc-lookahead=24:mbtree=0", 0);
     break;
   case MS_FORMAT_H265:
     av_dict_set(options, "preset", "medium", 0);
@@ -243,7 +245,7 @@ static int drain(struct ms_stream *stream, struct ms_error *error) {
 }
 
 int ms_stream_write(struct ms_stream *stream, const AVFrame *frame, struct ms_error *error) {
-  /* an encoder keeps the frames it looks ahead at: give it a copy */
+  /* an encoder may keep the frames it looks ahead at: give it a copy */
   int number;
   av_frame_unref(stream->reference);
   stream->reference->width = frame->width;

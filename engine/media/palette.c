@@ -140,8 +140,8 @@ void ms_palette_draw(struct ms_palette *palette, const uint8_t *rgb, int width, 
       int v = 0;
       for (int bit = 0; bit < 3; bit++)
         v |= (((x ^ y) >> bit & 1) << (5 - 2 * bit)) | ((y >> bit & 1) << (4 - 2 * bit));
-      /* the spacing of palette colours is about three times their root mean square error in one channel */
-      bayer[y][x] = ((float)v - 31.5f) / 64 * 3 * palette->error;
+      /* one and a half root mean square errors break up bands; more adds grain without coming closer to the picture */
+      bayer[y][x] = ((float)v - 31.5f) / 64 * 1.5f * palette->error;
     }
   for (int y = 0; y < height; y++)
     for (int x = 0; x < width; x++, rgb += 3) {

@@ -93,8 +93,8 @@ static void along_y(void *data, int64_t begin, int64_t end, void *scratch) {
   }
 }
 
-int ms_resize(struct ms_compute *compute, const float *in, int ih, int iw, float *out, int oh, int ow, int channels,
-              struct ms_error *error) {
+int ms_resize(struct ms_compute *compute, const float *in, int ih, int iw, float *out, int oh, int ow,
+              int channels, struct ms_error *error) {
   struct axis x = {0}, y = {0};
   float *middle = malloc((size_t)ih * (size_t)ow * (size_t)channels * sizeof *middle);
   int code = 0;

@@ -391,7 +391,8 @@ int ms_video_count(struct ms_video *video, struct ms_error *error) {
   /* containers round times to as little as a hundredth of a second (GIF), mostly to a thousandth */
   video->info.variable_rate =
       most - least > (strcmp(video->info.container, "gif") ? 0.0021 : 0.0101) + 0.05 * least;
-  if (video->info.fps <= 0 && frames > 1 && last > 0)
+  /* GIF has a delay for each frame and no rate; libavformat guesses one from the first few */
+  if ((video->info.fps <= 0 || !strcmp(video->info.container, "gif")) && frames > 1 && last > 0)
     video->info.fps = (double)(frames - 1) / last;
   return ms_video_rewind(video, error);
 }

@@ -29,21 +29,25 @@ static int read_defaults(struct ms_model *model, struct ms_error *error) {
   const json_t *size = json_array_get(json_object_get(model->root, "sizes"), 0);
   const json_t *frames = json_array_get(json_object_get(model->root, "frames"), 0);
   const char *sampler = json_string_value(json_object_get(sampling, "sampler"));
-  double width = json_number_value(json_array_get(size, 0)), height = json_number_value(json_array_get(size, 1));
+  double width = json_number_value(json_array_get(size, 0)),
+         height = json_number_value(json_array_get(size, 1));
   double count = json_number_value(frames);
-  double values[7] = {number_or(model->root, "fps", 16),           number_or(sampling, "steps", 25),
-                      number_or(sampling, "guidance", 2),          number_or(sampling, "shift", 4),
-                      number_or(sampling, "base_side", 64),        number_or(sampling, "refine_sigma", 0.4),
+  double values[7] = {number_or(model->root, "fps", 16),     number_or(sampling, "steps", 25),
+                      number_or(sampling, "guidance", 2),    number_or(sampling, "shift", 4),
+                      number_or(sampling, "base_side", 64),  number_or(sampling, "refine_sigma", 0.4),
                       number_or(sampling, "refine_steps", 8)};
   if (!size)
     width = height = 64;
   if (!frames)
     count = 17;
-  if (!in_range(width, 16, 16384) || !in_range(height, 16, 16384) || !in_range(count, 1, 100000) || !in_range(values[0], 0.1, 1000) ||
-      !in_range(values[1], 1, 1000) || !in_range(values[2], 0, 100) || !in_range(values[3], 0.01, 100) ||
-      !in_range(values[4], 16, 4096) || !in_range(values[5], 0.001, 1) || !in_range(values[6], 1, 1000))
-    return ms_error_set(error, MS_EINPUT,
-                        "\"%s/model.json\": a value of \"sizes\", \"frames\", \"fps\" or \"sampling\" is out of range", model->folder);
+  if (!in_range(width, 16, 16384) || !in_range(height, 16, 16384) || !in_range(count, 1, 100000) ||
+      !in_range(values[0], 0.1, 1000) || !in_range(values[1], 1, 1000) || !in_range(values[2], 0, 100) ||
+      !in_range(values[3], 0.01, 100) || !in_range(values[4], 16, 4096) || !in_range(values[5], 0.001, 1) ||
+      !in_range(values[6], 1, 1000))
+    return ms_error_set(
+        error, MS_EINPUT,
+        "\"%s/model.json\": a value of \"sizes\", \"frames\", \"fps\" or \"sampling\" is out of range",
+        model->folder);
   d->width = (int)width;
   d->height = (int)height;
   d->frames = (int)count;
@@ -56,7 +60,8 @@ static int read_defaults(struct ms_model *model, struct ms_error *error) {
   d->refine_steps = (int)values[6];
   d->sampler = MS_SAMPLER_EULER;
   if (sampler && ms_sampler_kind_from_name(sampler, &d->sampler) < 0)
-    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": unknown sampler \"%s\"", model->folder, sampler);
+    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": unknown sampler \"%s\"", model->folder,
+                        sampler);
   return 0;
 }
 
@@ -80,7 +85,8 @@ int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *e
   model->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &bad);
   free(text);
   if (!json_is_object(model->root)) {
-    code = ms_error_set(error, MS_EINPUT, "\"%s\" is not a JSON object: line %d: %s", path, bad.line, bad.text);
+    code =
+        ms_error_set(error, MS_EINPUT, "\"%s\" is not a JSON object: line %d: %s", path, bad.line, bad.text);
     ms_model_release(model);
     return code;
   }
@@ -93,20 +99,22 @@ int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *e
 }
 
 /* A list of one number a channel, or the fallback for all if the key is missing. */
-static int read_channels(const struct ms_model *model, const char *key, int channels, float fallback, float *out,
-                         struct ms_error *error) {
+static int read_channels(const struct ms_model *model, const char *key, int channels, float fallback,
+                         float *out, struct ms_error *error) {
   const json_t *list = json_object_get(model->root, key);
   for (int i = 0; i < channels; i++)
     out[i] = fallback;
   if (!list)
     return 0;
   if ((int)json_array_size(list) != channels)
-    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": \"%s\" must list %d numbers, one a latent channel", model->folder, key,
-                        channels);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s/model.json\": \"%s\" must list %d numbers, one a latent channel", model->folder,
+                        key, channels);
   for (int i = 0; i < channels; i++) {
     double value = json_number_value(json_array_get(list, (size_t)i));
     if (!in_range(value, -1e6, 1e6) || (fallback > 0 && value <= 0))
-      return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": \"%s\"[%d] is out of range", model->folder, key, i);
+      return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": \"%s\"[%d] is out of range", model->folder,
+                          key, i);
     out[i] = (float)value;
   }
   return 0;
@@ -120,8 +128,9 @@ static int open_codec(struct ms_model *model, struct ms_error *error) {
     return code;
   channels = ms_codec_channels(model->codec);
   if (channels > 256)
-    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": the codec has %d channels, at most 256 are supported", model->folder,
-                        channels);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s/model.json\": the codec has %d channels, at most 256 are supported",
+                        model->folder, channels);
   if ((code = read_channels(model, "latent_mean", channels, 0, mean, error)) < 0 ||
       (code = read_channels(model, "latent_std", channels, 1, std, error)) < 0)
     return code;
@@ -129,7 +138,8 @@ static int open_codec(struct ms_model *model, struct ms_error *error) {
   return 0;
 }
 
-int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts, struct ms_error *error) {
+int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts,
+                       struct ms_error *error) {
   int code = 0;
   if (root != model->root) {
     json_decref(model->root);
@@ -149,17 +159,22 @@ int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_
     code = open_codec(model, error);
   if (code == 0 && (parts & MS_MODEL_TEXT))
     code = ms_text_open(&model->text, compute, json_object_get(root, "text"), error);
-  if (code == 0 && model->dit && model->codec && ms_dit_config(model->dit)->out_channels != ms_codec_channels(model->codec))
-    code = ms_error_set(error, MS_EINPUT, "\"%s\": the DiT makes %d latent channels, the codec reads %d", model->folder,
-                        ms_dit_config(model->dit)->out_channels, ms_codec_channels(model->codec));
-  if (code == 0 && model->dit && model->text && ms_dit_config(model->dit)->text_dim != ms_text_dim(model->text))
-    code = ms_error_set(error, MS_EINPUT, "\"%s\": the DiT reads text of width %d, the text encoder gives %d", model->folder,
-                        ms_dit_config(model->dit)->text_dim, ms_text_dim(model->text));
+  if (code == 0 && model->dit && model->codec &&
+      ms_dit_config(model->dit)->out_channels != ms_codec_channels(model->codec))
+    code =
+        ms_error_set(error, MS_EINPUT, "\"%s\": the DiT makes %d latent channels, the codec reads %d",
+                     model->folder, ms_dit_config(model->dit)->out_channels, ms_codec_channels(model->codec));
+  if (code == 0 && model->dit && model->text &&
+      ms_dit_config(model->dit)->text_dim != ms_text_dim(model->text))
+    code = ms_error_set(error, MS_EINPUT, "\"%s\": the DiT reads text of width %d, the text encoder gives %d",
+                        model->folder, ms_dit_config(model->dit)->text_dim, ms_text_dim(model->text));
   return code;
 }
 
 const char *ms_model_part_file(unsigned part) {
-  return part == MS_MODEL_DIT ? "dit.safetensors" : part == MS_MODEL_CODEC ? "codec.safetensors" : "text.safetensors";
+  return part == MS_MODEL_DIT     ? "dit.safetensors"
+         : part == MS_MODEL_CODEC ? "codec.safetensors"
+                                  : "text.safetensors";
 }
 
 static struct ms_params *part_params(struct ms_model *model, unsigned part) {
@@ -168,7 +183,8 @@ static struct ms_params *part_params(struct ms_model *model, unsigned part) {
                                   : ms_text_params(model->text);
 }
 
-int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type, const char *folder, struct ms_error *error) {
+int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type, const char *folder,
+                       struct ms_error *error) {
   struct ms_params *params = part_params(model, part);
   struct ms_safetensors *file = NULL;
   char path[1200];
@@ -184,8 +200,9 @@ int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type
   return code;
 }
 
-int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts, enum msk_type dit_type,
-                  enum msk_precision precision, uint64_t seed, struct ms_error *error) {
+int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts,
+                  enum msk_type dit_type, enum msk_precision precision, uint64_t seed,
+                  struct ms_error *error) {
   static const unsigned all[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
   int code = ms_model_read(model, folder, error);
   if (code == 0)

@@ -4,9 +4,10 @@
  *   ... ms_dit_forward (model.dit, ...) ...
  *   ms_model_release (&model);
  *
- * Keys of model.json beyond those of the DiT (model/config.h): "codec" and "text" (objects, or a string that names a folder beside the
- * model.json from which the part comes), "latent_mean", "latent_std" [channels], "fps", "sizes" [[w,h],...], "frames" [n,...] (first =
- * default), "license", and "sampling": {"sampler", "steps", "guidance", "shift", "base_side", "refine_sigma", "refine_steps"}. */
+ * Keys of model.json beyond those of the DiT (model/config.h): "codec" and "text" (objects, or a string that
+ * names a folder beside the model.json from which the part comes), "latent_mean", "latent_std" [channels],
+ * "fps", "sizes" [[w,h],...], "frames" [n,...] (first = default), "license", and "sampling": {"sampler",
+ * "steps", "guidance", "shift", "base_side", "refine_sigma", "refine_steps"}. */
 #pragma once
 #include <jansson.h>
 #include "model/codec.h"
@@ -14,7 +15,13 @@
 #include "model/text.h"
 #include "sample/sampler.h"
 
-enum ms_model_part { MS_MODEL_DIT = 1, MS_MODEL_CODEC = 2, MS_MODEL_TEXT = 4, MS_MODEL_ALL = 7, MS_MODEL_RANDOM = 8 };
+enum ms_model_part {
+  MS_MODEL_DIT = 1,
+  MS_MODEL_CODEC = 2,
+  MS_MODEL_TEXT = 4,
+  MS_MODEL_ALL = 7,
+  MS_MODEL_RANDOM = 8
+};
 
 struct ms_model_defaults {
   int width, height, frames, steps;
@@ -37,17 +44,23 @@ struct ms_model {
 
 /* Reads and checks model.json only. MS_EINPUT names file and key. */
 int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *error);
-/* Reads, opens the networks named by parts, loads their weights (with MS_MODEL_RANDOM: random ones from `seed`) and prepares them for
- * inference: DiT weights as dit_type, products in bf16 (or float32 if precision says so). */
-int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts, enum msk_type dit_type,
-                  enum msk_precision precision, uint64_t seed, struct ms_error *error);
+/* Reads, opens the networks named by parts, loads their weights (with MS_MODEL_RANDOM: random ones from
+ * `seed`) and prepares them for inference: DiT weights as dit_type, products in bf16 (or float32 if precision
+ * says so). */
+int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts,
+                  enum msk_type dit_type, enum msk_precision precision, uint64_t seed,
+                  struct ms_error *error);
 void ms_model_release(struct ms_model *model);
-/* Stages of ms_model_open for code that needs them apart: networks from a parsed root; weights of one part from a file. */
-int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts, struct ms_error *error);
-int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type, const char *folder, struct ms_error *error);
+/* Stages of ms_model_open for code that needs them apart: networks from a parsed root; weights of one part
+ * from a file. */
+int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts,
+                       struct ms_error *error);
+int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type, const char *folder,
+                       struct ms_error *error);
 /* Writes model.json atomically. */
 int ms_model_write_json(const json_t *root, const char *folder, struct ms_error *error);
-/* Rounds a clip's size up to the lattice: latent frames, height, width, all multiples of what codec and patch need. */
+/* Rounds a clip's size up to the lattice: latent frames, height, width, all multiples of what codec and patch
+ * need. */
 void ms_model_latent_size(const struct ms_model *model, int frames, int height, int width, int lattice[3]);
 /* Path "folder/dit.safetensors" and so on. */
 const char *ms_model_part_file(unsigned part);

@@ -39,10 +39,12 @@ static void add_name(void *data, const struct ms_model_info *info) {
   const char *name = strrchr(info->folder, '/');
   name = name ? name + 1 : info->folder;
   if (names->used + strlen(name) + 3 < sizeof names->text)
-    names->used += (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s%s", names->used ? ", " : "", name);
+    names->used += (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s%s",
+                                    names->used ? ", " : "", name);
 }
 
-int ms_model_find(const char *name, const char *data_folder, const char *user_folder, char *folder, size_t size, struct ms_error *error) {
+int ms_model_find(const char *name, const char *data_folder, const char *user_folder, char *folder,
+                  size_t size, struct ms_error *error) {
   struct names names = {0};
   char path[2048];
   if (!name || !name[0])
@@ -68,8 +70,8 @@ int ms_model_find(const char *name, const char *data_folder, const char *user_fo
   }
   snprintf(path, sizeof path, "%s/models", data_folder);
   ms_models_list(path, add_name, &names);
-  return ms_error_set(error, MS_EINPUT, "there is no model \"%s\"; there %s%s (or name a folder)", name, names.used ? "is: " : "are none",
-                      names.text);
+  return ms_error_set(error, MS_EINPUT, "there is no model \"%s\"; there %s%s (or name a folder)", name,
+                      names.used ? "is: " : "are none", names.text);
 }
 
 static void describe_attention(const struct ms_attention_config *attention, char *text, size_t size) {
@@ -77,7 +79,9 @@ static void describe_attention(const struct ms_attention_config *attention, char
     snprintf(text, size, "dense");
   else
     snprintf(text, size, "%s %dx%dx%d",
-             attention->kind == MS_ATTENTION_WINDOW ? "window" : attention->mode == MSK_SLIDE_POINT ? "dsa point" : "dsa shift",
+             attention->kind == MS_ATTENTION_WINDOW ? "window"
+             : attention->mode == MSK_SLIDE_POINT   ? "dsa point"
+                                                    : "dsa shift",
              attention->window[0], attention->window[1], attention->window[2]);
 }
 
@@ -137,7 +141,8 @@ void ms_model_info_release(struct ms_model_info *info) {
   memset(info, 0, sizeof *info);
 }
 
-int ms_models_list(const char *folder, void (*found)(void *data, const struct ms_model_info *info), void *data) {
+int ms_models_list(const char *folder, void (*found)(void *data, const struct ms_model_info *info),
+                   void *data) {
   struct dirent **entries = NULL;
   int count = scandir(folder, &entries, NULL, alphasort), n = 0;
   for (int i = 0; i < count; i++) {
@@ -205,7 +210,8 @@ static int make_folder(const char *to, struct ms_error *error) {
   return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", to, strerror(errno));
 }
 
-static const char *const model_files[] = {"model.json", "dit.safetensors", "codec.safetensors", "text.safetensors"};
+static const char *const model_files[] = {"model.json", "dit.safetensors", "codec.safetensors",
+                                          "text.safetensors"};
 
 static void discard_folder(const char *folder) {
   char path[2048];
@@ -244,7 +250,8 @@ static json_t *read_config(const char *config, const char *data_folder, struct m
   if (strchr(config, '/') || access(config, R_OK) == 0)
     snprintf(path, sizeof path, "%s", config);
   else
-    snprintf(path, sizeof path, "%s/configs/%s%s", data_folder, config, strstr(config, ".json") ? "" : ".json");
+    snprintf(path, sizeof path, "%s/configs/%s%s", data_folder, config,
+             strstr(config, ".json") ? "" : ".json");
   if (ms_file_read_all(path, JSON_MAX, &text, &size, error) < 0)
     return NULL;
   root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
@@ -257,14 +264,16 @@ static json_t *read_config(const char *config, const char *data_folder, struct m
   return root;
 }
 
-/* A configuration of a large model names a codec and a text encoder that are not here: small ones with its channels, strides and text
- * width stand in for them. */
+/* A configuration of a large model names a codec and a text encoder that are not here: small ones with its
+ * channels, strides and text width stand in for them. */
 static int add_small_parts(json_t *root, struct ms_error *error) {
-  static const char *const words[] = {"<pad>", "<bos>", "a", "red", "green", "blue", "ball", "box", "moves", "left", "right", "up", "down"};
+  static const char *const words[] = {"<pad>", "<bos>", "a",    "red",   "green", "blue", "ball",
+                                      "box",   "moves", "left", "right", "up",    "down"};
   const json_t *codec = json_object_get(root, "codec");
   const json_t *strides = json_object_get(codec, "strides");
   json_int_t channels = json_integer_value(json_object_get(root, "out_channels"));
-  json_int_t st = strides ? json_integer_value(json_array_get(strides, 0)) : 4, sy = strides ? json_integer_value(json_array_get(strides, 1)) : 8,
+  json_int_t st = strides ? json_integer_value(json_array_get(strides, 0)) : 4,
+             sy = strides ? json_integer_value(json_array_get(strides, 1)) : 8,
              sx = strides ? json_integer_value(json_array_get(strides, 2)) : 8;
   json_int_t text_dim = json_integer_value(json_object_get(root, "text_dim"));
   json_t *list = json_array();
@@ -273,21 +282,25 @@ static int add_small_parts(json_t *root, struct ms_error *error) {
     json_array_append_new(list, json_string(words[i]));
   if (!channels)
     channels = json_integer_value(json_object_get(root, "in_channels"));
-  bad = json_object_set_new(root, "codec",
-                            json_pack("{s:s, s:[I,I,I], s:I, s:[i,i], s:[i,i]}", "kind", "pack", "strides", st, sy, sx, "channels", channels,
-                                      "encoder", 16, 32, "decoder", 32, 16));
-  bad |= json_object_set_new(root, "text",
-                             json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:o}", "kind", "words", "dim", text_dim, "layers", 1, "heads", 4, "ffn", 64,
-                                       "length", 16, "vocabulary", list));
+  bad =
+      json_object_set_new(root, "codec",
+                          json_pack("{s:s, s:[I,I,I], s:I, s:[i,i], s:[i,i]}", "kind", "pack", "strides", st,
+                                    sy, sx, "channels", channels, "encoder", 16, 32, "decoder", 32, 16));
+  bad |=
+      json_object_set_new(root, "text",
+                          json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:o}", "kind", "words", "dim", text_dim,
+                                    "layers", 1, "heads", 4, "ffn", 64, "length", 16, "vocabulary", list));
   if (!json_object_get(root, "sizes"))
     bad |= json_object_set_new(root, "sizes", json_pack("[[i,i]]", 256, 256));
   if (!json_object_get(root, "frames"))
     bad |= json_object_set_new(root, "frames", json_pack("[i]", 9));
-  return bad ? ms_error_set(error, MS_EINPUT, "the configuration names no channels, strides or text_dim that fit") : 0;
+  return bad ? ms_error_set(error, MS_EINPUT,
+                            "the configuration names no channels, strides or text_dim that fit")
+             : 0;
 }
 
-int ms_model_create(const char *config, const char *to, uint64_t seed, const struct ms_machine *machine, const struct ms_hooks *hooks,
-                    struct ms_error *error) {
+int ms_model_create(const char *config, const char *to, uint64_t seed, const struct ms_machine *machine,
+                    const struct ms_hooks *hooks, struct ms_error *error) {
   static const unsigned parts[] = {MS_MODEL_DIT, MS_MODEL_CODEC, MS_MODEL_TEXT};
   struct ms_compute compute = {0};
   struct ms_model model = {0};
@@ -307,7 +320,9 @@ int ms_model_create(const char *config, const char *to, uint64_t seed, const str
   if (code == 0)
     code = ms_model_open_root(&model, &compute, model.root, MS_MODEL_ALL, error);
   for (int i = 0; i < 3 && code == 0; i++) {
-    struct ms_params *params = parts[i] == MS_MODEL_DIT ? ms_dit_params(model.dit) : parts[i] == MS_MODEL_CODEC ? ms_codec_params(model.codec) : ms_text_params(model.text);
+    struct ms_params *params = parts[i] == MS_MODEL_DIT     ? ms_dit_params(model.dit)
+                               : parts[i] == MS_MODEL_CODEC ? ms_codec_params(model.codec)
+                                                            : ms_text_params(model.text);
     char path[2048];
     code = ms_params_allocate(params, MSK_BF16, error);
     if (code < 0)

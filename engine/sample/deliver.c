@@ -32,7 +32,9 @@ int ms_deliver_run(const struct ms_deliver *d, struct ms_error *error) {
   frame = malloc((size_t)channels * d->lattice[1] * d->lattice[2] * sizeof *frame);
   pixels = malloc(pixels_count * strides[0] * sizeof *pixels);
   rgb = malloc((size_t)d->width * d->height * 3);
-  code = frame && pixels && rgb ? 0 : ms_error_set(error, MS_ENOMEM, "out of memory while decoding %dx%d", d->width, d->height);
+  code = frame && pixels && rgb
+             ? 0
+             : ms_error_set(error, MS_ENOMEM, "out of memory while decoding %dx%d", d->width, d->height);
   if (code == 0)
     code = ms_format_from_path(d->output, &params.format, error);
   if (code == 0)

@@ -1,4 +1,5 @@
-/* From final latents to a verified file: decode in chunks of one latent frame with carried state, crop to the asked size, encode. */
+/* From final latents to a verified file: decode in chunks of one latent frame with carried state, crop to the
+ * asked size, encode. */
 #pragma once
 #include "model/model.h"
 #include "ms-job.h"

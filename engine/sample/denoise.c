@@ -13,14 +13,21 @@
 #define SLOT_PROMPT 1
 #define SLOT_NEGATIVE 2
 
-static int predict(const struct ms_denoise *d, const float *x, double timestep, float *velocity, float *scratch, struct ms_error *error) {
+static int predict(const struct ms_denoise *d, const float *x, double timestep, float *velocity,
+                   float *scratch, struct ms_error *error) {
   const struct ms_stage *stage = d->stage;
   float time = (float)timestep;
   const float *text = d->text;
   int rows = d->text_rows;
-  struct ms_dit_batch batch = {
-    .samples = 1, .latents = x, .timesteps = &time, .text = &text, .text_rows = &rows, .coarse = stage->coarse, .text_slot = SLOT_PROMPT};
-  int64_t count = (int64_t)ms_codec_channels(d->model->codec) * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
+  struct ms_dit_batch batch = {.samples = 1,
+                               .latents = x,
+                               .timesteps = &time,
+                               .text = &text,
+                               .text_rows = &rows,
+                               .coarse = stage->coarse,
+                               .text_slot = SLOT_PROMPT};
+  int64_t count =
+      (int64_t)ms_codec_channels(d->model->codec) * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
   int code;
   memcpy(batch.lattice, stage->lattice, sizeof batch.lattice);
   code = ms_dit_forward(d->model->dit, &batch, 0, velocity, error);
@@ -36,11 +43,14 @@ static int predict(const struct ms_denoise *d, const float *x, double timestep, 
   return code;
 }
 
-/* The clean clip as predicted now, through the codec's linear colour channels: one small picture a latent frame. */
-static void send_preview(const struct ms_denoise *d, const float *x, const float *velocity, double sigma, int step, int steps) {
+/* The clean clip as predicted now, through the codec's linear colour channels: one small picture a latent
+ * frame. */
+static void send_preview(const struct ms_denoise *d, const float *x, const float *velocity, double sigma,
+                         int step, int steps) {
   const int *lattice = d->stage->lattice;
   int64_t plane = (int64_t)lattice[1] * lattice[2], volume = plane * lattice[0];
-  struct ms_preview preview = {.width = lattice[2], .height = lattice[1], .frames = lattice[0], .step = step, .steps = steps};
+  struct ms_preview preview = {
+      .width = lattice[2], .height = lattice[1], .frames = lattice[0], .step = step, .steps = steps};
   float colour[3];
   uint8_t *rgb;
   int strides[3];
@@ -68,17 +78,20 @@ int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *
   const struct ms_stage *stage = d->stage;
   int channels = ms_codec_channels(d->model->codec);
   int64_t count = (int64_t)channels * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
-  double flops = ms_dit_forward_flops(d->model->dit, stage->lattice, stage->coarse) * (stage->guidance == 1 ? 1 : 2);
+  double flops =
+      ms_dit_forward_flops(d->model->dit, stage->lattice, stage->coarse) * (stage->guidance == 1 ? 1 : 2);
   double saved = ms_seconds();
   struct ms_sampler sampler = {0};
-  struct ms_sample_state state = {.stage = d->stage_number, .count = count, .latents = latents, .sampler = &sampler};
+  struct ms_sample_state state = {
+      .stage = d->stage_number, .count = count, .latents = latents, .sampler = &sampler};
   float *velocity = malloc((size_t)count * sizeof *velocity);
   float *scratch = stage->guidance == 1 ? NULL : malloc((size_t)count * sizeof *scratch);
   int code = 0;
   if (!velocity || (stage->guidance != 1 && !scratch))
     code = ms_error_set(error, MS_ENOMEM, "out of memory for the latents of stage %d", d->stage_number + 1);
   if (code == 0)
-    code = ms_sampler_init_from(&sampler, d->sampler, stage->steps, d->shift, stage->first_sigma, count, error);
+    code =
+        ms_sampler_init_from(&sampler, d->sampler, stage->steps, d->shift, stage->first_sigma, count, error);
   if (code == 0 && d->first_step > 0)
     code = ms_state_load(d->state_folder, &state, error);
   for (int i = d->first_step; i < stage->steps && code == 0; i++) {

@@ -1,4 +1,5 @@
-/* One stage's sampling loop: model calls with guidance, sampler steps, a moving preview after each, state saved on the way. */
+/* One stage's sampling loop: model calls with guidance, sampler steps, a moving preview after each, state
+ * saved on the way. */
 #pragma once
 #include "model/model.h"
 #include "ms-job.h"
@@ -20,5 +21,6 @@ struct ms_denoise {
   void *step_data;
 };
 
-/* latents [C, lattice] at sigma = stage->first_sigma on entry, clean on return. 0, MS_ECANCELLED (state saved), MS_ENOTFINITE, ... */
+/* latents [C, lattice] at sigma = stage->first_sigma on entry, clean on return. 0, MS_ECANCELLED (state
+ * saved), MS_ENOTFINITE, ... */
 int ms_denoise_run(const struct ms_denoise *denoise, float *latents, struct ms_error *error);

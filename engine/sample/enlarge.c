@@ -18,7 +18,8 @@ void ms_latents_put_frame(float *latents, int channels, const int lattice[3], in
     memcpy(latents + ((size_t)c * lattice[0] + t) * plane, frame + (size_t)c * plane, plane * sizeof *frame);
 }
 
-/* latents = (1 - sigma) latents + sigma noise; noise is drawn by element number, so its bits do not depend on the order. */
+/* latents = (1 - sigma) latents + sigma noise; noise is drawn by element number, so its bits do not depend on
+ * the order. */
 static void add_noise(float *latents, int64_t count, double sigma, uint64_t seed, uint64_t stream) {
   float noise[1024];
   for (int64_t i = 0; i < count; i += 1024) {
@@ -34,8 +35,9 @@ static void clamp_pixels(float *pixels, size_t count) {
     pixels[i] = pixels[i] < -1 ? -1 : pixels[i] > 1 ? 1 : pixels[i];
 }
 
-int ms_enlarge(struct ms_model *model, const struct ms_stage *from, const float *latents, const struct ms_stage *to, double sigma,
-               uint64_t seed, uint64_t stream, float *out, void (*done)(void *data, int frame), void *data, struct ms_error *error) {
+int ms_enlarge(struct ms_model *model, const struct ms_stage *from, const float *latents,
+               const struct ms_stage *to, double sigma, uint64_t seed, uint64_t stream, float *out,
+               void (*done)(void *data, int frame), void *data, struct ms_error *error) {
   struct ms_codec_stream *decoder = NULL, *encoder = NULL;
   int channels = ms_codec_channels(model->codec), strides[3], code;
   size_t small, large, small_cells, large_cells;
@@ -49,7 +51,10 @@ int ms_enlarge(struct ms_model *model, const struct ms_stage *from, const float 
   encoded = malloc(large_cells * sizeof *encoded);
   pixels = malloc(small * strides[0] * sizeof *pixels);
   enlarged = malloc(large * strides[0] * sizeof *enlarged);
-  code = frame && encoded && pixels && enlarged ? 0 : ms_error_set(error, MS_ENOMEM, "out of memory while enlarging to %dx%d", to->width, to->height);
+  code =
+      frame && encoded && pixels && enlarged
+          ? 0
+          : ms_error_set(error, MS_ENOMEM, "out of memory while enlarging to %dx%d", to->width, to->height);
   if (code == 0)
     code = ms_codec_decoder_open(&decoder, model->codec, from->lattice[1], from->lattice[2], error);
   if (code == 0)
@@ -59,8 +64,8 @@ int ms_enlarge(struct ms_model *model, const struct ms_stage *from, const float 
     ms_latents_take_frame(latents, channels, from->lattice, t, frame);
     code = ms_codec_decode_push(decoder, frame, pixels, &count, error);
     for (int f = 0; f < count && code == 0; f++)
-      code = ms_resize(model->compute, pixels + (size_t)f * small, from->height, from->width, enlarged + (size_t)f * large, to->height,
-                       to->width, 3, error);
+      code = ms_resize(model->compute, pixels + (size_t)f * small, from->height, from->width,
+                       enlarged + (size_t)f * large, to->height, to->width, 3, error);
     if (code < 0)
       break;
     clamp_pixels(enlarged, large * (size_t)count);

@@ -51,7 +51,8 @@ static void log_line(const struct run *run, enum ms_log_level level, const char 
 }
 
 static void report(struct run *run, const char *phase, int64_t done, int64_t total, double share) {
-  struct ms_progress progress = {.phase = phase, .done = done, .total = total, .seconds = ms_seconds() - run->start, .seconds_left = -1};
+  struct ms_progress progress = {
+      .phase = phase, .done = done, .total = total, .seconds = ms_seconds() - run->start, .seconds_left = -1};
   if (share > 0.02)
     progress.seconds_left = progress.seconds * (1 - share) / share;
   if (run->hooks && run->hooks->progress)
@@ -77,20 +78,25 @@ static int check_job(const struct ms_generate_job *job, struct ms_error *error) 
   if (!job->output || !job->output[0])
     return ms_error_set(error, MS_EUSAGE, "no output file: name one with -o, such as clip.mp4");
   if (job->width < 0 || job->height < 0 || (job->width == 0) != (job->height == 0))
-    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be positive", job->width, job->height);
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be positive",
+                        job->width, job->height);
   if (job->width && (job->width % 2 || job->height % 2))
-    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be even (try %dx%d)", job->width,
+    return ms_error_set(error, MS_EUSAGE,
+                        "size %dx%d cannot be made: width and height must be even (try %dx%d)", job->width,
                         job->height, job->width + job->width % 2, job->height + job->height % 2);
   if (job->width && (job->width < 64 || job->height < 64 || job->width > MAX_SIDE || job->height > MAX_SIDE))
-    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: sizes from 64x64 to %dx%d can", job->width, job->height, MAX_SIDE,
-                        MAX_SIDE);
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: sizes from 64x64 to %dx%d can",
+                        job->width, job->height, MAX_SIDE, MAX_SIDE);
   if (job->frames < 0 || job->frames > MAX_FRAMES)
-    return ms_error_set(error, MS_EUSAGE, "%d frames cannot be made: from 1 to %d can", job->frames, MAX_FRAMES);
+    return ms_error_set(error, MS_EUSAGE, "%d frames cannot be made: from 1 to %d can", job->frames,
+                        MAX_FRAMES);
   if (job->steps < 0 || job->steps > 1000)
     return ms_error_set(error, MS_EUSAGE, "%d steps: from 1 to 1000 are possible", job->steps);
-  if (!isfinite(job->fps) || job->fps < 0 || job->fps > 1000 || !isfinite(job->guidance) || job->guidance > 100 || !isfinite(job->shift) ||
-      job->shift < 0 || job->shift > 1000)
-    return ms_error_set(error, MS_EUSAGE, "fps, guidance or shift is out of range (fps up to 1000, guidance up to 100, shift up to 1000)");
+  if (!isfinite(job->fps) || job->fps < 0 || job->fps > 1000 || !isfinite(job->guidance) ||
+      job->guidance > 100 || !isfinite(job->shift) || job->shift < 0 || job->shift > 1000)
+    return ms_error_set(
+        error, MS_EUSAGE,
+        "fps, guidance or shift is out of range (fps up to 1000, guidance up to 100, shift up to 1000)");
   return 0;
 }
 
@@ -112,7 +118,8 @@ static int resolve_job(struct run *run, struct ms_error *error) {
   job->negative = job->negative ? job->negative : "";
   job->sampler = job->sampler ? job->sampler : samplers[d->sampler];
   if (ms_sampler_kind_from_name(job->sampler, &kind) < 0)
-    return ms_error_set(error, MS_EUSAGE, "there is no sampler \"%s\": use euler, unipc or dpmpp", job->sampler);
+    return ms_error_set(error, MS_EUSAGE, "there is no sampler \"%s\": use euler, unipc or dpmpp",
+                        job->sampler);
   if (job->seed < 0) {
     uint32_t drawn = 0;
     if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
@@ -134,15 +141,19 @@ static int override_attention(struct run *run, json_t *root, struct ms_error *er
     attention = json_pack("{s:s, s:[i,i,i]}", "kind", "window", "window", 3, 4, 4);
   else if (!strcmp(kind, "dsa")) {
     attention = json_incref(json_object_get(root, "attention"));
-    if (!attention || !json_is_object(attention) || strcmp(json_string_value(json_object_get(attention, "kind")) ?: "", "dsa")) {
+    if (!attention || !json_is_object(attention) ||
+        strcmp(json_string_value(json_object_get(attention, "kind")) ?: "", "dsa")) {
       json_decref(attention);
-      return ms_error_set(error, MS_EUSAGE, "model \"%s\" has no 3D-DSA weights: adapt it first, or leave --attention out", run->model.name);
+      return ms_error_set(error, MS_EUSAGE,
+                          "model \"%s\" has no 3D-DSA weights: adapt it first, or leave --attention out",
+                          run->model.name);
     }
   } else {
     return ms_error_set(error, MS_EUSAGE, "there is no attention \"%s\": use dense, window or dsa", kind);
   }
   json_object_set(root, "coarse_attention", attention);
-  /* weights for 3D-DSA must still be found in the file, so the refining layers keep their own description when it is asked for */
+  /* weights for 3D-DSA must still be found in the file, so the refining layers keep their own description
+   * when it is asked for */
   json_object_set_new(root, "attention", attention);
   return 0;
 }
@@ -159,8 +170,9 @@ static int open_model(struct run *run, const struct ms_machine *machine, struct 
   if (code == 0)
     code = ms_model_open_root(&run->model, &run->compute, run->model.root, MS_MODEL_ALL, error);
   for (int i = 0; i < 3 && code == 0; i++)
-    code = ms_model_load_part(&run->model, parts[i], parts[i] == MS_MODEL_DIT && precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32, folder,
-                              error);
+    code = ms_model_load_part(
+        &run->model, parts[i],
+        parts[i] == MS_MODEL_DIT && precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32, folder, error);
   if (code == 0)
     code = ms_text_prepare(run->model.text, MSK_PRECISION_F32, 0, error);
   if (code == 0)
@@ -179,17 +191,24 @@ static int check_budget(struct run *run, const struct ms_machine *machine, struc
   for (int frames = run->job.frames; frames > 1; frames = (frames - 1) / 2 + 1) {
     struct ms_stage_plan smaller;
     int next = (frames - 1) / 2;
-    ms_stages_plan(&run->model, run->job.width, run->job.height, next > 0 ? next : 1, run->job.steps, run->job.guidance, &smaller);
+    ms_stages_plan(&run->model, run->job.width, run->job.height, next > 0 ? next : 1, run->job.steps,
+                   run->job.guidance, &smaller);
     if (ms_stages_bytes(&run->model, &smaller) + ms_memory_peak() + ((size_t)64 << 20) <= budget)
-      return ms_error_set(error, MS_EBUDGET, "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: %d frames would fit",
-                          run->job.width, run->job.height, run->job.frames, ms_format_bytes((double)need, need_text, sizeof need_text),
-                          ms_format_bytes((double)budget, budget_text, sizeof budget_text), next > 0 ? next : 1);
+      return ms_error_set(
+          error, MS_EBUDGET,
+          "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: %d frames would fit",
+          run->job.width, run->job.height, run->job.frames,
+          ms_format_bytes((double)need, need_text, sizeof need_text),
+          ms_format_bytes((double)budget, budget_text, sizeof budget_text), next > 0 ? next : 1);
     if (next <= 1)
       break;
   }
-  return ms_error_set(error, MS_EBUDGET, "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: choose a smaller --size",
-                      run->job.width, run->job.height, run->job.frames, ms_format_bytes((double)need, need_text, sizeof need_text),
-                      ms_format_bytes((double)budget, budget_text, sizeof budget_text));
+  return ms_error_set(
+      error, MS_EBUDGET,
+      "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: choose a smaller --size",
+      run->job.width, run->job.height, run->job.frames,
+      ms_format_bytes((double)need, need_text, sizeof need_text),
+      ms_format_bytes((double)budget, budget_text, sizeof budget_text));
 }
 
 static int encode_text(struct run *run, struct ms_error *error) {
@@ -201,7 +220,8 @@ static int encode_text(struct run *run, struct ms_error *error) {
   run->negative = calloc(floats, sizeof *run->negative);
   if (!run->text || !run->negative)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the text");
-  rows = ms_text_encode(run->model.text, run->job.prompt, run->text, result->skipped_words, sizeof result->skipped_words, error);
+  rows = ms_text_encode(run->model.text, run->job.prompt, run->text, result->skipped_words,
+                        sizeof result->skipped_words, error);
   if (rows < 0)
     return rows;
   run->text_rows = rows;
@@ -210,7 +230,8 @@ static int encode_text(struct run *run, struct ms_error *error) {
     return rows;
   run->negative_rows = rows;
   if (result->skipped_words[0]) {
-    snprintf(message, sizeof message, "model \"%s\" does not know these words and skips them: %s", run->model.name, result->skipped_words);
+    snprintf(message, sizeof message, "model \"%s\" does not know these words and skips them: %s",
+             run->model.name, result->skipped_words);
     log_line(run, MS_LOG_WARNING, message);
   }
   return 0;
@@ -233,7 +254,9 @@ static int open_state(struct run *run, struct ms_error *error) {
   if (found < 0)
     return found;
   if (found && (stage >= run->plan.count || step > run->plan.list[stage].steps))
-    return ms_error_set(error, MS_EINPUT, "the unfinished clip in \"%s\" does not fit its own settings: remove the folder", run->state_folder);
+    return ms_error_set(error, MS_EINPUT,
+                        "the unfinished clip in \"%s\" does not fit its own settings: remove the folder",
+                        run->state_folder);
   run->first_stage = stage;
   run->first_step = step;
   return 0;
@@ -284,15 +307,16 @@ static int sample(struct run *run, float **out, struct ms_error *error) {
       ms_random_normal_fill((uint64_t)run->job.seed, NOISE_STREAM, 0, next, count);
     } else {
       report(run, "enlarge", stage, run->plan.count - 1, 0.95 * run->flops_done / run->flops_total);
-      code = ms_enlarge(&run->model, here - 1, latents, here, here->first_sigma, (uint64_t)run->job.seed, NOISE_STREAM + (uint64_t)stage, next,
-                        NULL, NULL, error);
+      code = ms_enlarge(&run->model, here - 1, latents, here, here->first_sigma, (uint64_t)run->job.seed,
+                        NOISE_STREAM + (uint64_t)stage, next, NULL, NULL, error);
     }
     free(latents);
     latents = next;
     if (code == 0 && (!resumed || run->first_step < here->steps))
       code = sample_stage(run, stage, resumed ? run->first_step : 0, latents, error);
     if (code == 0 && run->use_state) {
-      struct ms_sample_state state = {.stage = stage, .step = here->steps, .count = count, .latents = latents};
+      struct ms_sample_state state = {
+          .stage = stage, .step = here->steps, .count = count, .latents = latents};
       code = ms_state_save(run->state_folder, &state, error);
     }
   }
@@ -307,7 +331,8 @@ static void describe_stages(struct run *run) {
   result->layers = config->layers < 256 ? config->layers : 256;
   for (int i = 0; i < run->plan.count; i++) {
     const struct ms_stage *stage = &run->plan.list[i];
-    const struct ms_attention_config *attention = stage->coarse ? &config->coarse_attention[0] : &config->attention[0];
+    const struct ms_attention_config *attention =
+        stage->coarse ? &config->coarse_attention[0] : &config->attention[0];
     struct ms_generate_stage *out = &result->stages[i];
     for (int a = 0; a < 3; a++)
       out->lattice[a] = stage->lattice[a] / config->patch[a];
@@ -318,9 +343,9 @@ static void describe_stages(struct run *run) {
       snprintf(out->attention, sizeof out->attention, "dense");
     else
       snprintf(out->attention, sizeof out->attention, "%s %dx%dx%d",
-               attention->kind == MS_ATTENTION_WINDOW         ? "window"
-               : attention->mode == MSK_SLIDE_POINT ? "dsa point"
-                                                              : "dsa shift",
+               attention->kind == MS_ATTENTION_WINDOW ? "window"
+               : attention->mode == MSK_SLIDE_POINT   ? "dsa point"
+                                                      : "dsa shift",
                attention->window[0], attention->window[1], attention->window[2]);
   }
   result->tokens = run->plan.list[run->plan.count - 1].tokens;
@@ -349,13 +374,15 @@ static int deliver(struct run *run, const float *latents, struct ms_error *error
 
 static int generate(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   float *latents = NULL, means[MS_MAX_LAYERS] = {0};
-  int code = ms_compute_open(&run->compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
+  int code =
+      ms_compute_open(&run->compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
   if (code < 0)
     return code;
   ms_pool_set_cancel(run->compute.pool, run->hooks ? run->hooks->cancel : NULL);
   if ((code = open_model(run, machine, error)) < 0 || (code = resolve_job(run, error)) < 0)
     return code;
-  ms_stages_plan(&run->model, run->job.width, run->job.height, run->job.frames, run->job.steps, run->job.guidance, &run->plan);
+  ms_stages_plan(&run->model, run->job.width, run->job.height, run->job.frames, run->job.steps,
+                 run->job.guidance, &run->plan);
   run->flops_total = ms_stages_flops(&run->model, &run->plan);
   if ((code = check_budget(run, machine, error)) < 0)
     return code;
@@ -381,7 +408,8 @@ static int generate(struct run *run, const struct ms_machine *machine, struct ms
     char message[1300];
     int stage, step;
     if (ms_state_peek(run->state_folder, &stage, &step, NULL) == 1) {
-      snprintf(message, sizeof message, "what exists so far is kept: go on with --resume \"%s\"", run->state_folder);
+      snprintf(message, sizeof message, "what exists so far is kept: go on with --resume \"%s\"",
+               run->state_folder);
       log_line(run, MS_LOG_WARNING, message);
     } else {
       ms_state_remove(run->state_folder);
@@ -400,8 +428,8 @@ static int load_resumed(struct run *run, struct ms_error *error) {
   return code;
 }
 
-int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine, const struct ms_hooks *hooks,
-                struct ms_generate_result *result, struct ms_error *error) {
+int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine,
+                const struct ms_hooks *hooks, struct ms_generate_result *result, struct ms_error *error) {
   struct run *run = calloc(1, sizeof *run);
   int code = 0;
   memset(result, 0, sizeof *result);

@@ -14,8 +14,9 @@ static double unshifted(double sigma, double shift) {
   return sigma / (shift - (shift - 1) * sigma);
 }
 
-/* sigmas[i], i < steps, before they are rounded to float32. The order of operations is that of the Wan pipelines: many
- * products sigma * 1000 lie one rounding error below an integer, and the time steps are truncated. */
+/* sigmas[i], i < steps, before they are rounded to float32. The order of operations is that of the Wan
+ * pipelines: many products sigma * 1000 lie one rounding error below an integer, and the time steps are
+ * truncated. */
 static double schedule_value(enum ms_sampler_kind kind, int i, int steps, double shift, double from) {
   if (kind == MS_SAMPLER_UNIPC)
     return shifted(i * ((0 - from) / steps) + from, shift);
@@ -31,13 +32,13 @@ static void fill_schedule(struct ms_sampler *sampler, double shift, double from)
     double sigma = schedule_value(sampler->kind, i, sampler->steps, shift, from);
     sampler->sigmas[i] = (float)sigma;
     sampler->timesteps[i] =
-      sampler->kind == MS_SAMPLER_EULER ? (double)((float)sigma * 1000.0f) : floor(sigma * 1000);
+        sampler->kind == MS_SAMPLER_EULER ? (double)((float)sigma * 1000.0f) : floor(sigma * 1000);
   }
   sampler->sigmas[sampler->steps] = 0;
 }
 
-static int open_sampler(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift, int64_t count,
-                        struct ms_error *error) {
+static int open_sampler(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift,
+                        int64_t count, struct ms_error *error) {
   static const int histories[] = {[MS_SAMPLER_EULER] = 0, [MS_SAMPLER_UNIPC] = 3, [MS_SAMPLER_DPMPP] = 1};
   memset(sampler, 0, sizeof *sampler);
   if (steps < 1 || steps > 100000)
@@ -65,13 +66,14 @@ fail:
                       (double)count * histories[kind] * sizeof(float) / 1048576);
 }
 
-/* UniPC starts below 1, where the logarithm of its signal-to-noise ratio is finite; 0.999 as a float32, as in Wan. */
+/* UniPC starts below 1, where the logarithm of its signal-to-noise ratio is finite; 0.999 as a float32, as in
+ * Wan. */
 static double first_value(enum ms_sampler_kind kind) {
   return kind == MS_SAMPLER_UNIPC ? (double)0.999f : 1;
 }
 
-int ms_sampler_init(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift, int64_t count,
-                    struct ms_error *error) {
+int ms_sampler_init(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift,
+                    int64_t count, struct ms_error *error) {
   int code = open_sampler(sampler, kind, steps, shift, count, error);
   if (code < 0)
     return code;
@@ -114,8 +116,8 @@ static void step_euler(struct ms_sampler *sampler, int i, float *x, const float 
     x[n] = (float)(x[n] + step * velocity[n]);
 }
 
-/* DPM-Solver++(2M), midpoint form (Lu et al. 2022), on the data prediction m = x - sigma v. The first and the last step
- * are of first order. history[0]: m of the step before. */
+/* DPM-Solver++(2M), midpoint form (Lu et al. 2022), on the data prediction m = x - sigma v. The first and the
+ * last step are of first order. history[0]: m of the step before. */
 static void step_dpmpp(struct ms_sampler *sampler, int i, float *x, const float *velocity) {
   double sigma = sampler->sigmas[i], next = sampler->sigmas[i + 1], lambda = log_ratio(sigma);
   double h = log_ratio(next) - lambda, grow = exp(-h) - 1, keep = next / sigma, slope = 0;
@@ -130,8 +132,8 @@ static void step_dpmpp(struct ms_sampler *sampler, int i, float *x, const float 
   sampler->order_reached = 1;
 }
 
-/* The coefficients of one UniPC update from sigma s to t in the B2(h) form (Zhao et al. 2023, data prediction):
- * x_t = keep x_s - pull m_s - weigh * (sum of rho D). */
+/* The coefficients of one UniPC update from sigma s to t in the B2(h) form (Zhao et al. 2023, data
+ * prediction): x_t = keep x_s - pull m_s - weigh * (sum of rho D). */
 struct unipc_update {
   double keep, pull, b1, b2, h, lambda;
 };
@@ -148,8 +150,8 @@ static struct unipc_update unipc_coefficients(double s, double t) {
   return u;
 }
 
-/* Every step first corrects x with the model's new answer, then predicts. history: m of the step before, m of two steps
- * before, x from which the last prediction started. order_reached: how many of the m are there. */
+/* Every step first corrects x with the model's new answer, then predicts. history: m of the step before, m of
+ * two steps before, x from which the last prediction started. order_reached: how many of the m are there. */
 static void step_unipc(struct ms_sampler *sampler, int i, float *x, const float *velocity) {
   double sigma = sampler->sigmas[i], rho_old = 0, rho_new = 0.5, ratio = 0;
   float *m1 = sampler->history[0], *m2 = sampler->history[1], *last = sampler->history[2];
@@ -202,7 +204,7 @@ void ms_sampler_step(struct ms_sampler *sampler, int i, float *x, const float *v
 
 int ms_sampler_kind_from_name(const char *name, enum ms_sampler_kind *kind) {
   static const char *const names[] = {
-    [MS_SAMPLER_EULER] = "euler", [MS_SAMPLER_UNIPC] = "unipc", [MS_SAMPLER_DPMPP] = "dpmpp"};
+      [MS_SAMPLER_EULER] = "euler", [MS_SAMPLER_UNIPC] = "unipc", [MS_SAMPLER_DPMPP] = "dpmpp"};
   for (int i = 0; i < 3; i++)
     if (!strcmp(name, names[i])) {
       *kind = (enum ms_sampler_kind)i;

@@ -21,11 +21,12 @@ struct ms_sampler {
   int order_reached;
 };
 
-int ms_sampler_init(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift, int64_t count,
-                    struct ms_error *error);
-/* As init, but starts at first_sigma (0..1] instead of 1: for refining a clip that has been re-noised to that level. */
-int ms_sampler_init_from(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift, double first_sigma,
-                         int64_t count, struct ms_error *error);
+int ms_sampler_init(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift,
+                    int64_t count, struct ms_error *error);
+/* As init, but starts at first_sigma (0..1] instead of 1: for refining a clip that has been re-noised to that
+ * level. */
+int ms_sampler_init_from(struct ms_sampler *sampler, enum ms_sampler_kind kind, int steps, double shift,
+                         double first_sigma, int64_t count, struct ms_error *error);
 void ms_sampler_release(struct ms_sampler *sampler);
 /* x goes from sigma i to sigma i + 1, given the velocity at (x, timesteps[i]). */
 void ms_sampler_step(struct ms_sampler *sampler, int i, float *x, const float *velocity);

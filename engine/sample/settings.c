@@ -3,10 +3,11 @@
 #include <math.h>
 
 json_t *ms_settings_write(const struct ms_generate_job *job) {
-  return json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:s, s:s?, s:i, s:i, s:i, s:f}", "program", "megaslide", "prompt", job->prompt,
-                   "negative", job->negative ? job->negative : "", "model", job->model, "seed", (json_int_t)job->seed, "steps", job->steps,
-                   "guidance", job->guidance, "shift", job->shift, "sampler", job->sampler, "attention", job->attention, "width",
-                   job->width, "height", job->height, "frames", job->frames, "fps", job->fps);
+  return json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:s, s:s?, s:i, s:i, s:i, s:f}", "program",
+                   "megaslide", "prompt", job->prompt, "negative", job->negative ? job->negative : "",
+                   "model", job->model, "seed", (json_int_t)job->seed, "steps", job->steps, "guidance",
+                   job->guidance, "shift", job->shift, "sampler", job->sampler, "attention", job->attention,
+                   "width", job->width, "height", job->height, "frames", job->frames, "fps", job->fps);
 }
 
 static const char *text_of(const json_t *json, const char *key) {
@@ -36,6 +37,7 @@ int ms_settings_read(struct ms_generate_job *job, const json_t *json, struct ms_
   job->frames = (int)number_of(json, "frames", &good);
   job->fps = number_of(json, "fps", &good);
   if (!good || !job->prompt || !job->model || !job->sampler)
-    return ms_error_set(error, MS_EINPUT, "the saved settings of the clip are damaged: a value is missing or no number");
+    return ms_error_set(error, MS_EINPUT,
+                        "the saved settings of the clip are damaged: a value is missing or no number");
   return 0;
 }

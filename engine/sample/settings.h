@@ -1,4 +1,5 @@
-/* A clip's settings as JSON: what is written into the file's comment tag, what a resumed job starts from, what "make again" reads. */
+/* A clip's settings as JSON: what is written into the file's comment tag, what a resumed job starts from,
+ * what "make again" reads. */
 #pragma once
 #include <jansson.h>
 #include "ms-generate.h"

@@ -7,7 +7,8 @@ static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static void fill_stage(const struct ms_model *model, int width, int height, int frames, struct ms_stage *stage) {
+static void fill_stage(const struct ms_model *model, int width, int height, int frames,
+                       struct ms_stage *stage) {
   const struct ms_dit_config *config = ms_dit_config(model->dit);
   int strides[3];
   ms_codec_strides(model->codec, strides);
@@ -18,8 +19,8 @@ static void fill_stage(const struct ms_model *model, int width, int height, int 
                   (stage->lattice[2] / config->patch[2]);
 }
 
-void ms_stages_plan(const struct ms_model *model, int width, int height, int frames, int steps, double guidance,
-                    struct ms_stage_plan *plan) {
+void ms_stages_plan(const struct ms_model *model, int width, int height, int frames, int steps,
+                    double guidance, struct ms_stage_plan *plan) {
   const struct ms_model_defaults *d = &model->defaults;
   double side = (double)smaller(width, height), ratio = side / d->base_side;
   int enlargements = 0;
@@ -54,13 +55,15 @@ size_t ms_stages_bytes(const struct ms_model *model, const struct ms_stage_plan 
     const struct ms_stage *stage = &plan->list[i];
     struct ms_dit_batch batch = {.samples = 1, .coarse = stage->coarse};
     int channels = ms_codec_channels(model->codec);
-    size_t latents = (size_t)channels * stage->lattice[0] * stage->lattice[1] * stage->lattice[2] * sizeof(float);
+    size_t latents =
+        (size_t)channels * stage->lattice[0] * stage->lattice[1] * stage->lattice[2] * sizeof(float);
     size_t pixels = (size_t)stage->width * stage->height * 3 * sizeof(float);
     size_t bytes;
     memcpy(batch.lattice, stage->lattice, sizeof batch.lattice);
     /* x, two velocities and the samplers' history; while enlarging both sizes are there */
     bytes = ms_dit_activation_bytes(model->dit, &batch, 0) + 6 * latents;
-    /* decoding: frames of one push, and the codec's own images (about 40 planes of the size of a frame's pixels) */
+    /* decoding: frames of one push, and the codec's own images (about 40 planes of the size of a frame's
+     * pixels) */
     if (48 * pixels + 2 * latents > bytes)
       bytes = 48 * pixels + 2 * latents;
     most = bytes > most ? bytes : most;
@@ -72,7 +75,8 @@ double ms_stages_flops(const struct ms_model *model, const struct ms_stage_plan 
   double flops = 0;
   for (int i = 0; i < plan->count; i++) {
     const struct ms_stage *stage = &plan->list[i];
-    flops += ms_dit_forward_flops(model->dit, stage->lattice, stage->coarse) * stage->steps * (stage->guidance == 1 ? 1 : 2);
+    flops += ms_dit_forward_flops(model->dit, stage->lattice, stage->coarse) * stage->steps *
+             (stage->guidance == 1 ? 1 : 2);
   }
   return flops;
 }

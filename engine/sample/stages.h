@@ -1,14 +1,14 @@
-/* The stages of a clip: a base stage at a small size over the whole length, then enlargements, each denoised from a middle noise level
- * (coarse to fine; local attention cannot agree on a layout from pure noise). */
+/* The stages of a clip: a base stage at a small size over the whole length, then enlargements, each denoised
+ * from a middle noise level (coarse to fine; local attention cannot agree on a layout from pure noise). */
 #pragma once
 #include "model/model.h"
 #include "ms-generate.h"
 
 struct ms_stage {
-  int width, height;  /* pixels of the padded lattice */
-  int lattice[3];     /* latent frames, height, width */
+  int width, height; /* pixels of the padded lattice */
+  int lattice[3];    /* latent frames, height, width */
   int64_t tokens;
-  int coarse;         /* base stage: coarse_attention */
+  int coarse; /* base stage: coarse_attention */
   int steps;
   double first_sigma; /* 1 at the base stage */
   double guidance;
@@ -19,10 +19,10 @@ struct ms_stage_plan {
   int count;
 };
 
-/* Sizes grow by at most 2.2 (from 400 pixels on by at most 3) a stage from the model's base side to the asked size; a clip whose short
- * side is at most 1.25 times the base side has one stage. */
-void ms_stages_plan(const struct ms_model *model, int width, int height, int frames, int steps, double guidance,
-                    struct ms_stage_plan *plan);
+/* Sizes grow by at most 2.2 (from 400 pixels on by at most 3) a stage from the model's base side to the asked
+ * size; a clip whose short side is at most 1.25 times the base side has one stage. */
+void ms_stages_plan(const struct ms_model *model, int width, int height, int frames, int steps,
+                    double guidance, struct ms_stage_plan *plan);
 /* Bytes that a job of these stages needs beside the weights, and its FLOPs. */
 size_t ms_stages_bytes(const struct ms_model *model, const struct ms_stage_plan *plan);
 double ms_stages_flops(const struct ms_model *model, const struct ms_stage_plan *plan);

@@ -20,7 +20,8 @@ int ms_state_begin(const char *folder, const json_t *job, struct ms_error *error
   char path[1200], *text;
   int code;
   if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\" for the unfinished clip: %s", folder, strerror(errno));
+    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\" for the unfinished clip: %s",
+                        folder, strerror(errno));
   text = json_dumps(job, JSON_INDENT(2));
   if (!text)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
@@ -42,7 +43,8 @@ int ms_state_save(const char *folder, const struct ms_sample_state *state, struc
   tensors[n++] = (struct ms_tensor_out){"latents", MS_DTYPE_F32, 1, {state->count}, state->latents};
   for (int i = 0; i < 3 && state->sampler; i++)
     if (state->sampler->history[i])
-      tensors[n++] = (struct ms_tensor_out){names[i], MS_DTYPE_F32, 1, {state->count}, state->sampler->history[i]};
+      tensors[n++] =
+          (struct ms_tensor_out){names[i], MS_DTYPE_F32, 1, {state->count}, state->sampler->history[i]};
   state_path(path, folder, "state.safetensors");
   return ms_safetensors_write(path, tensors, n, metadata, error);
 }
@@ -103,7 +105,9 @@ int ms_state_load(const char *folder, struct ms_sample_state *state, struct ms_e
     return code;
   view = ms_safetensors_find(file, "latents");
   if (!view || view->count != state->count)
-    code = ms_error_set(error, MS_EINPUT, "the unfinished clip in \"%s\" does not fit its own settings: remove the folder", folder);
+    code = ms_error_set(error, MS_EINPUT,
+                        "the unfinished clip in \"%s\" does not fit its own settings: remove the folder",
+                        folder);
   else
     ms_tensor_read_f32(view, state->latents);
   for (int i = 0; i < 3 && code == 0 && state->sampler; i++) {

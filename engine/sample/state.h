@@ -1,5 +1,6 @@
-/* The saved state of a clip in the making, so that a stopped job goes on from its last step: JOB/job.json (settings as they were
- * resolved) and JOB/state.safetensors (latents, sampler history, stage and step). Both are written whole or not at all. */
+/* The saved state of a clip in the making, so that a stopped job goes on from its last step: JOB/job.json
+ * (settings as they were resolved) and JOB/state.safetensors (latents, sampler history, stage and step). Both
+ * are written whole or not at all. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 struct ms_sample_state {
   int stage, step; /* the next step to do; step == steps of the stage: the stage is done */
   int64_t count;
-  float *latents; /* borrowed */
+  float *latents;             /* borrowed */
   struct ms_sampler *sampler; /* borrowed; its history is saved and restored; may be NULL */
 };
 

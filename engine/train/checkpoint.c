@@ -16,7 +16,8 @@
 #define STATE_JSON_MAX (1u << 20)
 
 static void remove_folder(const char *folder) {
-  static const char *const names[] = {"state.safetensors", "state.json", "state.safetensors.part", "state.json.part"};
+  static const char *const names[] = {"state.safetensors", "state.json", "state.safetensors.part",
+                                      "state.json.part"};
   char path[2048];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, names[i]);
@@ -82,8 +83,8 @@ static int write_state(const char *folder, const struct ms_checkpoint *checkpoin
   return code;
 }
 
-int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint, const struct ms_optimizer *optimizer, int keep,
-                       struct ms_error *error) {
+int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint,
+                       const struct ms_optimizer *optimizer, int keep, struct ms_error *error) {
   char parent[1200], unfinished[1250], final[1250], path[1400];
   int64_t limit = INT64_MAX;
   int code;
@@ -134,7 +135,9 @@ static int read_state(const char *folder, struct ms_checkpoint *checkpoint, stru
   memset(checkpoint, 0, sizeof *checkpoint);
   if (!json_is_integer(json_object_get(root, "step"))) {
     json_decref(root);
-    return ms_error_set(error, MS_EINPUT, "\"%s\" is damaged: remove that checkpoint's folder to go on from the one before", path);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s\" is damaged: remove that checkpoint's folder to go on from the one before",
+                        path);
   }
   checkpoint->step = json_integer_value(json_object_get(root, "step"));
   for (int i = 0; i < MS_TRAIN_MAX_BUCKETS; i++)
@@ -146,7 +149,8 @@ static int read_state(const char *folder, struct ms_checkpoint *checkpoint, stru
   return 0;
 }
 
-int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer, struct ms_error *error) {
+int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer,
+                       struct ms_error *error) {
   char folder[1250], path[1400];
   int64_t step = newest(output, INT64_MAX);
   int code;

@@ -1,5 +1,6 @@
-/* Checkpoints of a run: OUT/checkpoints/step-000010/ with state.safetensors (optimizer and weights) and state.json (step, samples drawn,
- * running figures). A folder is made under another name and renamed when it is complete, so what has the name is whole. */
+/* Checkpoints of a run: OUT/checkpoints/step-000010/ with state.safetensors (optimizer and weights) and
+ * state.json (step, samples drawn, running figures). A folder is made under another name and renamed when it
+ * is complete, so what has the name is whole. */
 #pragma once
 #include <stdint.h>
 #include "ms-train.h"
@@ -13,7 +14,8 @@ struct ms_checkpoint {
 };
 
 /* Saves and removes all but the newest `keep` checkpoints. MS_EOUTPUT. */
-int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint, const struct ms_optimizer *optimizer, int keep,
-                       struct ms_error *error);
+int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint,
+                       const struct ms_optimizer *optimizer, int keep, struct ms_error *error);
 /* Loads the newest. Returns 1, 0 (there is none) or an error. */
-int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer, struct ms_error *error);
+int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer,
+                       struct ms_error *error);

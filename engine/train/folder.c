@@ -49,15 +49,16 @@ static void centre_crop(int w, int h, int want_w, int want_h, int crop[4]) {
   crop[1] = (h - crop[3]) / 2;
 }
 
-/* Where a window of `length` seconds begins: variant 0 in the middle, the others spread by the golden ratio. */
+/* Where a window of `length` seconds begins: variant 0 in the middle, the others spread by the golden ratio.
+ */
 static double window_start(double duration, double length, uint32_t variant) {
   double room = duration - length, part = variant == 0 ? 0.5 : fmod(0.5 + 0.6180339887498949 * variant, 1.0);
   return room > 0 ? room * part : 0;
 }
 
 /* Frames nearest to evenly spaced times; a clip that ends early stands still at its last frame. */
-static int folder_read(void *data, int64_t number, uint32_t variant, const struct ms_clip_request *request, uint8_t *rgb, char *caption,
-                       size_t caption_size, struct ms_error *error) {
+static int folder_read(void *data, int64_t number, uint32_t variant, const struct ms_clip_request *request,
+                       uint8_t *rgb, char *caption, size_t caption_size, struct ms_error *error) {
   struct folder *folder = data;
   const struct folder_clip *clip = &folder->clips[number];
   struct ms_video *video = NULL;
@@ -71,7 +72,8 @@ static int folder_read(void *data, int64_t number, uint32_t variant, const struc
     return ms_error_set(error, MS_ENOMEM, "out of memory while reading \"%s\"", clip->path);
   centre_crop(clip->width, clip->height, request->width, request->height, crop);
   code = ms_video_open(&video, clip->path, error);
-  while (code == 0 && filled < request->frames && (got = ms_video_read(video, request->width, request->height, crop, frame, &time, error)) > 0)
+  while (code == 0 && filled < request->frames &&
+         (got = ms_video_read(video, request->width, request->height, crop, frame, &time, error)) > 0)
     while (filled < request->frames && time + 0.5 / clip->fps > start + filled * step)
       memcpy(rgb + (size_t)filled++ * frame_bytes, frame, frame_bytes);
   if (code == 0 && got < 0)
@@ -104,20 +106,22 @@ static int only_clips(const struct dirent *entry) {
   return !is_helper_file(entry->d_name);
 }
 
-static void log_clip(const struct ms_hooks *hooks, enum ms_log_level level, const char *name, const struct ms_video_info *info,
-                     const char *verdict) {
+static void log_clip(const struct ms_hooks *hooks, enum ms_log_level level, const char *name,
+                     const struct ms_video_info *info, const char *verdict) {
   char line[1024];
   if (!hooks || !hooks->log)
     return;
   if (info)
-    snprintf(line, sizeof line, "%-32s %4dx%-4d %5lld frames %7.3f fps%s  %s", name, info->width, info->height, (long long)info->frames,
-             info->fps, info->variable_rate ? " (variable)" : "", verdict);
+    snprintf(line, sizeof line, "%-32s %4dx%-4d %5lld frames %7.3f fps%s  %s", name, info->width,
+             info->height, (long long)info->frames, info->fps, info->variable_rate ? " (variable)" : "",
+             verdict);
   else
     snprintf(line, sizeof line, "%-32s %s", name, verdict);
   hooks->log(hooks->data, level, line);
 }
 
-/* The caption beside a clip: NAME.txt with the clip's ending cut off. Returns 1, 0 (none, or empty), or an error. */
+/* The caption beside a clip: NAME.txt with the clip's ending cut off. Returns 1, 0 (none, or empty), or an
+ * error. */
 static int read_caption(const char *path, char **caption, struct ms_error *error) {
   char *text_path = malloc(strlen(path) + 5), *dot, *text = NULL;
   size_t size = 0;
@@ -152,9 +156,11 @@ static int read_caption(const char *path, char **caption, struct ms_error *error
   return 1;
 }
 
-/* One file: a clip of the folder, or skipped with a reason. Negative only where the whole folder must be refused. */
-static int add_file(struct folder *folder, const char *directory, const char *name, enum ms_missing_caption on_missing,
-                    const struct ms_hooks *hooks, struct ms_error *error) {
+/* One file: a clip of the folder, or skipped with a reason. Negative only where the whole folder must be
+ * refused. */
+static int add_file(struct folder *folder, const char *directory, const char *name,
+                    enum ms_missing_caption on_missing, const struct ms_hooks *hooks,
+                    struct ms_error *error) {
   struct folder_clip *clip = &folder->clips[folder->count];
   struct ms_video *video = NULL;
   struct ms_error why = {0};
@@ -195,10 +201,11 @@ static int add_file(struct folder *folder, const char *directory, const char *na
     if (captioned == 0 && on_missing == MS_CAPTION_SKIP)
       log_clip(hooks, MS_LOG_WARNING, name, ms_video_info(video), "skipped: no caption");
     else if (captioned == 0)
-      captioned = ms_error_set(error, MS_EINPUT,
-                               "\"%s\" has no caption: write one sentence into a .txt file of the same name, or choose "
-                               "--on-missing-caption empty or skip",
-                               clip->path);
+      captioned = ms_error_set(
+          error, MS_EINPUT,
+          "\"%s\" has no caption: write one sentence into a .txt file of the same name, or choose "
+          "--on-missing-caption empty or skip",
+          clip->path);
     free(clip->path);
   }
   ms_video_close(&video);
@@ -210,13 +217,14 @@ static int refuse_empty(const char *path, struct dirent **entries, int entry_cou
   char seen[300] = "";
   size_t used = 0;
   for (int i = 0; i < entry_count && i < 5; i++)
-    used += (size_t)snprintf(seen + used, used < sizeof seen ? sizeof seen - used : 0, "%s%.40s", i ? ", " : "", entries[i]->d_name);
+    used += (size_t)snprintf(seen + used, used < sizeof seen ? sizeof seen - used : 0, "%s%.40s",
+                             i ? ", " : "", entries[i]->d_name);
   return ms_error_set(error, MS_EINPUT, "no clip in \"%s\" can be used: %s%s", path,
                       entry_count ? "it holds " : "there is no video file in it", seen);
 }
 
-int ms_clip_folder_open(struct ms_clip_source *source, const char *path, enum ms_missing_caption on_missing, const struct ms_hooks *hooks,
-                        struct ms_error *error) {
+int ms_clip_folder_open(struct ms_clip_source *source, const char *path, enum ms_missing_caption on_missing,
+                        const struct ms_hooks *hooks, struct ms_error *error) {
   struct dirent **entries = NULL;
   struct folder *folder;
   int count = scandir(path, &entries, only_clips, alphasort), code = 0;
@@ -241,6 +249,10 @@ int ms_clip_folder_open(struct ms_clip_source *source, const char *path, enum ms
     folder_close(folder);
     return code;
   }
-  *source = (struct ms_clip_source){.data = folder, .name = folder->name, .count = folder->count, .read = folder_read, .close = folder_close};
+  *source = (struct ms_clip_source){.data = folder,
+                                    .name = folder->name,
+                                    .count = folder->count,
+                                    .read = folder_read,
+                                    .close = folder_close};
   return 0;
 }

@@ -57,7 +57,8 @@ static int cancelled(const struct loop *loop) {
 
 static int fill_stores(struct loop *loop, const struct ms_clip_source *source, struct ms_error *error) {
   const struct ms_train_job *job = loop->job;
-  struct ms_train_bucket single = {.width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
+  struct ms_train_bucket single = {
+      .width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
   int count = job->bucket_count ? job->bucket_count : 1;
   int64_t most_elements = 0, most_samples = VALIDATION_SIGMAS;
   int code = ms_split_init(&loop->split, job, source, error);
@@ -85,8 +86,8 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
   }
   if (code == 0 && loop->split.validation_count) {
     const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[0] : &single;
-    code = ms_store_fill(&loop->held_out, loop->model, source, bucket, loop->split.validation, loop->split.validation_count,
-                         loop->split.validation_count, loop->hooks, error);
+    code = ms_store_fill(&loop->held_out, loop->model, source, bucket, loop->split.validation,
+                         loop->split.validation_count, loop->split.validation_count, loop->hooks, error);
     if (code == 0 && ms_store_elements(&loop->held_out) * VALIDATION_SIGMAS > most_elements)
       most_elements = ms_store_elements(&loop->held_out) * VALIDATION_SIGMAS;
   }
@@ -126,7 +127,8 @@ static void draw_items(struct loop *loop, int b, int samples, int64_t *items) {
 static int apply_average(struct loop *loop, struct ms_error *error);
 static int restore_weights(struct loop *loop, struct ms_error *error);
 
-/* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. Cancelling waits: it takes a moment. */
+/* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. Cancelling
+ * waits: it takes a moment. */
 static int validate(struct loop *loop, double *loss, struct ms_error *error) {
   double sum = 0;
   int code;
@@ -134,7 +136,8 @@ static int validate(struct loop *loop, double *loss, struct ms_error *error) {
   code = apply_average(loop, error);
   for (int64_t i = 0; i < loop->held_out.items && code == 0; i++) {
     int64_t items[VALIDATION_SIGMAS] = {i, i, i, i};
-    code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas, VALIDATION_SIGMAS, error);
+    code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas,
+                                   VALIDATION_SIGMAS, error);
     if (code == 0)
       code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 0, loop->objective.velocity, error);
     if (code == 0)
@@ -147,8 +150,8 @@ static int validate(struct loop *loop, double *loss, struct ms_error *error) {
   return code;
 }
 
-/* The DiT's parameters are exchanged for their average (and back) through the optimizer's own state: the weights are kept in `grad`'s
- * place, which is free between steps. */
+/* The DiT's parameters are exchanged for their average (and back) through the optimizer's own state: the
+ * weights are kept in `grad`'s place, which is free between steps. */
 static int apply_average(struct loop *loop, struct ms_error *error) {
   struct ms_params *params = ms_dit_params(loop->model->dit);
   float *average;
@@ -211,36 +214,43 @@ static int make_sample(struct loop *loop, struct ms_error *error) {
   return code < 0 ? code : ms_generate(&job, loop->machine, &quiet, &result, error);
 }
 
-static int train_batch(struct loop *loop, int b, int64_t step, int micro, int64_t *items, double *loss, struct ms_error *error) {
+static int train_batch(struct loop *loop, int b, int64_t step, int micro, int64_t *items, double *loss,
+                       struct ms_error *error) {
   struct ms_store *store = &loop->stores[b];
   int samples = store->bucket.batch, accumulate = loop->job->accumulate;
   int code;
   draw_items(loop, b, samples, items);
-  code = ms_objective_make(&loop->objective, store, items, samples, (uint64_t)(step * accumulate + micro), error);
+  code = ms_objective_make(&loop->objective, store, items, samples, (uint64_t)(step * accumulate + micro),
+                           error);
   if (code == 0)
     code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 1, loop->objective.velocity, error);
   if (code == 0) {
     *loss += ms_objective_loss(&loop->objective, 1.0 / accumulate) / accumulate;
-    code = ms_dit_backward(loop->model->dit, &loop->objective.batch, loop->objective.gradient, loop->grad, NULL, NULL, error);
+    code = ms_dit_backward(loop->model->dit, &loop->objective.batch, loop->objective.gradient, loop->grad,
+                           NULL, NULL, error);
   }
   return code;
 }
 
 /* Not finite: the step is skipped and its clips are named; several in a row end the run. */
-static int skip_step(struct loop *loop, int b, const int64_t *items, int samples, const struct ms_error *why, struct ms_error *error) {
+static int skip_step(struct loop *loop, int b, const int64_t *items, int samples, const struct ms_error *why,
+                     struct ms_error *error) {
   char message[700];
-  int n = snprintf(message, sizeof message, "step %lld skipped: %.300s; clips", (long long)loop->at.step + 1, why->message);
+  int n = snprintf(message, sizeof message, "step %lld skipped: %.300s; clips", (long long)loop->at.step + 1,
+                   why->message);
   for (int i = 0; i < samples && n < (int)sizeof message - 24; i++)
-    n += snprintf(message + n, sizeof message - (size_t)n, " %lld", (long long)loop->stores[b].clips[items[i]]);
+    n += snprintf(message + n, sizeof message - (size_t)n, " %lld",
+                  (long long)loop->stores[b].clips[items[i]]);
   log_line(loop, MS_LOG_WARNING, message);
   if (++loop->bad_steps >= BAD_STEPS_IN_A_ROW)
-    return ms_error_set(error, MS_ENOTFINITE, "%d steps in a row were not finite, the last one: %.300s; lower the learning rate", loop->bad_steps,
-                        why->message);
+    return ms_error_set(error, MS_ENOTFINITE,
+                        "%d steps in a row were not finite, the last one: %.300s; lower the learning rate",
+                        loop->bad_steps, why->message);
   return 0;
 }
 
-static void report_step(struct loop *loop, double loss, double norm, double lr, double seconds, int64_t tokens, double flops,
-                        double validation) {
+static void report_step(struct loop *loop, double loss, double norm, double lr, double seconds,
+                        int64_t tokens, double flops, double validation) {
   struct ms_metric metrics[9];
   struct ms_progress progress = {"train", loop->at.step, loop->job->steps, ms_seconds() - loop->start, -1};
   double per_step = loop->trained_seconds / (double)(loop->result->steps ? loop->result->steps : 1);
@@ -271,7 +281,9 @@ static int train_step(struct loop *loop, struct ms_error *error) {
   int64_t step = loop->at.step, items[4096];
   int b = choose_bucket(loop, step), samples = loop->stores[b].bucket.batch, code = 0;
   int64_t tokens = loop->stores[b].tokens * samples * job->accumulate;
-  double flops = 3 * ms_dit_forward_flops(loop->model->dit, loop->stores[b].lattice, loop->stores[b].bucket.coarse) * samples * job->accumulate;
+  double flops =
+      3 * ms_dit_forward_flops(loop->model->dit, loop->stores[b].lattice, loop->stores[b].bucket.coarse) *
+      samples * job->accumulate;
   double began = ms_seconds(), loss = 0, norm = 0, lr = ms_schedule_lr(job, step), seconds, validation = NAN;
   struct ms_checkpoint before = loop->at;
   struct ms_error why = {0};
@@ -370,7 +382,8 @@ static int begin(struct loop *loop, struct ms_error *error) {
 
 static void finish(struct loop *loop) {
   struct ms_train_result *result = loop->result;
-  double steps = result->steps ? (double)result->steps : 1, seconds = loop->trained_seconds > 0 ? loop->trained_seconds : 1;
+  double steps = result->steps ? (double)result->steps : 1,
+         seconds = loop->trained_seconds > 0 ? loop->trained_seconds : 1;
   result->loss = loop->at.loss;
   result->first_validation_loss = loop->at.first_validation_loss;
   result->seconds_per_step = loop->trained_seconds / steps;
@@ -392,19 +405,27 @@ static void finish(struct loop *loop) {
 }
 
 int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
-                  const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
+                  const struct ms_machine *machine, const struct ms_hooks *hooks,
+                  struct ms_train_result *result, struct ms_error *error) {
   struct loop *loop = calloc(1, sizeof *loop);
   int code, saved_at_stop = 0;
   memset(result, 0, sizeof *result);
   result->validation_loss = NAN;
   if (!loop)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
-  *loop = (struct loop){.model = model, .job = job, .machine = machine, .hooks = hooks, .result = result, .start = ms_seconds()};
+  *loop = (struct loop){.model = model,
+                        .job = job,
+                        .machine = machine,
+                        .hooks = hooks,
+                        .result = result,
+                        .start = ms_seconds()};
   code = fill_stores(loop, source, error);
   if (code == 0)
     code = begin(loop, error);
   while (code == 0 && loop->at.step < job->steps) {
-    code = cancelled(loop) ? ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step) : train_step(loop, error);
+    code = cancelled(loop)
+               ? ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step)
+               : train_step(loop, error);
     if (code == MS_ECANCELLED && loop->at.step > 0) {
       int save_code = save(loop, NULL);
       saved_at_stop = save_code == 0;
@@ -418,7 +439,8 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
     code = write_weights(loop, error);
   if (saved_at_stop) {
     char message[1300];
-    snprintf(message, sizeof message, "a checkpoint of step %lld is saved in \"%s\": go on with --resume", (long long)loop->at.step, job->output);
+    snprintf(message, sizeof message, "a checkpoint of step %lld is saved in \"%s\": go on with --resume",
+             (long long)loop->at.step, job->output);
     log_line(loop, MS_LOG_INFO, message);
   }
   finish(loop);

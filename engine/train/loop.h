@@ -1,10 +1,12 @@
-/* The training loop of the DiT: stores of encoded clips, batches, forward, backward, AdamW, validation, checkpoints, samples. */
+/* The training loop of the DiT: stores of encoded clips, batches, forward, backward, AdamW, validation,
+ * checkpoints, samples. */
 #pragma once
 #include "model/model.h"
 #include "ms-train.h"
 
-/* model: opened, weights loaded or started, codec and text prepared for inference. Trains to job->steps (from the newest checkpoint in
- * job->output if job->resume), and leaves dit.safetensors, metrics.csv and checkpoints in job->output, which exists. On MS_ECANCELLED a
- * checkpoint has been saved. */
+/* model: opened, weights loaded or started, codec and text prepared for inference. Trains to job->steps (from
+ * the newest checkpoint in job->output if job->resume), and leaves dit.safetensors, metrics.csv and
+ * checkpoints in job->output, which exists. On MS_ECANCELLED a checkpoint has been saved. */
 int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
-                  const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error);
+                  const struct ms_machine *machine, const struct ms_hooks *hooks,
+                  struct ms_train_result *result, struct ms_error *error);

@@ -22,7 +22,8 @@ static long kept_bytes(FILE *file, int64_t step) {
   return end;
 }
 
-int ms_metrics_file_open(struct ms_metrics_file *metrics, const char *path, int64_t step, struct ms_error *error) {
+int ms_metrics_file_open(struct ms_metrics_file *metrics, const char *path, int64_t step,
+                         struct ms_error *error) {
   FILE *file = fopen(path, "r+e");
   long end;
   if (!file)
@@ -31,14 +32,16 @@ int ms_metrics_file_open(struct ms_metrics_file *metrics, const char *path, int6
   if (!file)
     return ms_error_set(error, MS_EOUTPUT, "cannot write \"%s\": %s", path, strerror(errno));
   end = step > 0 ? kept_bytes(file, step) : 0;
-  if (ftruncate(fileno(file), end) < 0 || fseek(file, end, SEEK_SET) < 0 || (end == 0 && fputs(HEADER, file) < 0))
+  if (ftruncate(fileno(file), end) < 0 || fseek(file, end, SEEK_SET) < 0 ||
+      (end == 0 && fputs(HEADER, file) < 0))
     return ms_error_set(error, MS_EOUTPUT, "cannot write \"%s\": %s", path, strerror(errno));
   return 0;
 }
 
-int ms_metrics_file_add(struct ms_metrics_file *metrics, const struct ms_metrics_row *row, struct ms_error *error) {
-  int bad = fprintf(metrics->file, "%lld,%.7g,%.7g,%.7g,%.4f,%.0f,", (long long)row->step, row->loss, row->learning_rate, row->gradient_norm,
-                    row->seconds, row->tokens) < 0;
+int ms_metrics_file_add(struct ms_metrics_file *metrics, const struct ms_metrics_row *row,
+                        struct ms_error *error) {
+  int bad = fprintf(metrics->file, "%lld,%.7g,%.7g,%.7g,%.4f,%.0f,", (long long)row->step, row->loss,
+                    row->learning_rate, row->gradient_norm, row->seconds, row->tokens) < 0;
   if (isfinite(row->validation_loss))
     bad |= fprintf(metrics->file, "%.7g", row->validation_loss) < 0;
   bad |= fputc('\n', metrics->file) == EOF || fflush(metrics->file) == EOF;

@@ -11,8 +11,8 @@
 #define STREAM_NOISE ((uint64_t)2 << 40)
 #define STREAM_FIXED ((uint64_t)3 << 40)
 
-int ms_objective_init(struct ms_objective *o, struct ms_model *model, const struct ms_train_job *job, int samples_max,
-                      int64_t elements_max, struct ms_error *error) {
+int ms_objective_init(struct ms_objective *o, struct ms_model *model, const struct ms_train_job *job,
+                      int samples_max, int64_t elements_max, struct ms_error *error) {
   size_t n = (size_t)samples_max, elements = (size_t)elements_max;
   size_t text = (size_t)ms_text_length(model->text) * ms_text_dim(model->text);
   memset(o, 0, sizeof *o);
@@ -30,8 +30,8 @@ int ms_objective_init(struct ms_objective *o, struct ms_model *model, const stru
   o->timesteps = calloc(n, sizeof *o->timesteps);
   o->sigmas = calloc(n, sizeof *o->sigmas);
   o->masks = calloc(n, sizeof *o->masks);
-  if (!o->x || !o->target || !o->velocity || !o->gradient || !o->text || !o->text_rows_at || !o->text_rows || !o->timesteps || !o->sigmas ||
-      !o->masks) {
+  if (!o->x || !o->target || !o->velocity || !o->gradient || !o->text || !o->text_rows_at || !o->text_rows ||
+      !o->timesteps || !o->sigmas || !o->masks) {
     ms_objective_release(o);
     return ms_error_set(error, MS_ENOMEM, "out of memory for a training batch of %d clips", samples_max);
   }
@@ -79,7 +79,8 @@ static void mix_sample(void *data, int64_t sample, void *scratch) {
   const float *clean = mix->store->latents + mix->items[sample] * count;
   float *x = o->x + sample * count, *target = o->target + sample * count;
   float s = (float)o->sigmas[sample];
-  uint64_t stream = mix->fixed ? STREAM_FIXED + (uint64_t)mix->items[sample] : STREAM_NOISE + mix->draw * 4096 + (uint64_t)sample;
+  uint64_t stream = mix->fixed ? STREAM_FIXED + (uint64_t)mix->items[sample]
+                               : STREAM_NOISE + mix->draw * 4096 + (uint64_t)sample;
   ms_random_normal_fill(o->job->seed, stream, 0, target, count);
   for (int64_t i = 0; i < count; i++) {
     float noise = target[i];
@@ -88,7 +89,8 @@ static void mix_sample(void *data, int64_t sample, void *scratch) {
   }
 }
 
-static void finish_batch(struct ms_objective *o, const struct ms_store *store, const int64_t *items, int samples, uint64_t draw, int fixed) {
+static void finish_batch(struct ms_objective *o, const struct ms_store *store, const int64_t *items,
+                         int samples, uint64_t draw, int fixed) {
   struct mix mix = {o, store, items, draw, fixed};
   int64_t volume = (int64_t)store->lattice[0] * store->lattice[1] * store->lattice[2];
   for (int i = 0; i < samples; i++) {
@@ -105,8 +107,8 @@ static void finish_batch(struct ms_objective *o, const struct ms_store *store, c
   memcpy(o->batch.lattice, store->lattice, sizeof o->batch.lattice);
 }
 
-int ms_objective_make(struct ms_objective *o, const struct ms_store *store, const int64_t *items, int samples, uint64_t draw,
-                      struct ms_error *error) {
+int ms_objective_make(struct ms_objective *o, const struct ms_store *store, const int64_t *items, int samples,
+                      uint64_t draw, struct ms_error *error) {
   const struct ms_train_job *job = o->job;
   for (int i = 0; i < samples; i++) {
     struct ms_random random = {.seed = job->seed, .stream = STREAM_CHOICE + draw * 4096 + (uint64_t)i};
@@ -125,8 +127,8 @@ int ms_objective_make(struct ms_objective *o, const struct ms_store *store, cons
   return 0;
 }
 
-int ms_objective_make_fixed(struct ms_objective *o, const struct ms_store *store, const int64_t *items, const double *sigmas, int samples,
-                            struct ms_error *error) {
+int ms_objective_make_fixed(struct ms_objective *o, const struct ms_store *store, const int64_t *items,
+                            const double *sigmas, int samples, struct ms_error *error) {
   for (int i = 0; i < samples; i++) {
     int code = set_text(o, i, store->captions[items[i] * MS_STORE_CAPTIONS], error);
     if (code < 0)

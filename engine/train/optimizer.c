@@ -9,7 +9,8 @@
 #define PIECE 65536
 
 struct ms_optimizer_params ms_optimizer_params_default(void) {
-  return (struct ms_optimizer_params){.beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .decay = 0.01f, .clip_norm = 1};
+  return (struct ms_optimizer_params){
+      .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .decay = 0.01f, .clip_norm = 1};
 }
 
 static void *allocate(int64_t count, size_t size) {
@@ -40,7 +41,8 @@ int ms_optimizer_open(struct ms_optimizer *o, struct ms_compute *compute, struct
   o->ema = settings->ema > 0 ? allocate(params->total, sizeof *o->ema) : NULL;
   if (!o->m || !o->v || (params->type == MSK_BF16 && !o->lo) || (settings->ema > 0 && !o->ema)) {
     ms_optimizer_release(o);
-    return ms_error_set(error, MS_ENOMEM, "out of memory for the optimizer's state of %lld parameters", (long long)params->total);
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the optimizer's state of %lld parameters",
+                        (long long)params->total);
   }
   if (o->ema)
     read_master(o, 0, params->total, o->ema);
@@ -125,10 +127,11 @@ static void update_part(struct update *u, const struct ms_param *param, int64_t 
     return;
   adamw.decay = param->kind == MS_PARAM_MATRIX ? o->settings.decay : 0;
   if (o->lo)
-    o->compute->adamw.step_split(&adamw, u->grad + begin, MSK_F32, (uint16_t *)o->params->data + begin, o->lo + begin, o->m + begin,
-                                 o->v + begin, n);
+    o->compute->adamw.step_split(&adamw, u->grad + begin, MSK_F32, (uint16_t *)o->params->data + begin,
+                                 o->lo + begin, o->m + begin, o->v + begin, n);
   else
-    o->compute->adamw.step_f32(&adamw, u->grad + begin, (float *)o->params->data + begin, o->m + begin, o->v + begin, n);
+    o->compute->adamw.step_f32(&adamw, u->grad + begin, (float *)o->params->data + begin, o->m + begin,
+                               o->v + begin, n);
 }
 
 static void update_piece(void *data, int64_t begin, int64_t end, void *scratch) {
@@ -148,7 +151,8 @@ static void update_piece(void *data, int64_t begin, int64_t end, void *scratch) 
   }
 }
 
-int ms_optimizer_step(struct ms_optimizer *o, const float *grad, double lr, double *norm, struct ms_error *error) {
+int ms_optimizer_step(struct ms_optimizer *o, const float *grad, double lr, double *norm,
+                      struct ms_error *error) {
   int64_t total = o->params->total, pieces = (total + PIECE - 1) / PIECE;
   struct norm_run norm_run = {o, grad, calloc((size_t)pieces + 1, sizeof(double))};
   struct update u = {.o = o, .grad = grad};
@@ -194,7 +198,8 @@ int ms_optimizer_save(const struct ms_optimizer *o, const char *path, struct ms_
   int n = 0;
   snprintf(step, sizeof step, "%lld", (long long)o->step);
   snprintf(parameters, sizeof parameters, "%d", o->params->count);
-  tensors[n++] = (struct ms_tensor_out){"weights", o->lo ? MS_DTYPE_BF16 : MS_DTYPE_F32, 1, {total}, o->params->data};
+  tensors[n++] =
+      (struct ms_tensor_out){"weights", o->lo ? MS_DTYPE_BF16 : MS_DTYPE_F32, 1, {total}, o->params->data};
   tensors[n++] = (struct ms_tensor_out){"m", MS_DTYPE_F32, 1, {total}, o->m};
   tensors[n++] = (struct ms_tensor_out){"v", MS_DTYPE_F32, 1, {total}, o->v};
   if (o->lo)
@@ -204,11 +209,12 @@ int ms_optimizer_save(const struct ms_optimizer *o, const char *path, struct ms_
   return ms_safetensors_write(path, tensors, n, metadata, error);
 }
 
-static int load_part(const struct ms_safetensors *file, const char *name, enum ms_dtype dtype, int64_t total, void *out,
-                     struct ms_error *error) {
+static int load_part(const struct ms_safetensors *file, const char *name, enum ms_dtype dtype, int64_t total,
+                     void *out, struct ms_error *error) {
   const struct ms_tensor_view *view = ms_safetensors_find(file, name);
   if (!view || view->dtype != dtype || view->count != total)
-    return ms_error_set(error, MS_EINPUT, "\"%s\" was saved by a run of another model or other settings: \"%s\" does not fit",
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s\" was saved by a run of another model or other settings: \"%s\" does not fit",
                         ms_safetensors_path(file), name);
   memcpy(out, view->data, view->bytes);
   return 0;

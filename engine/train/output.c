@@ -33,7 +33,8 @@ int ms_train_output_open(const char *output, int resume, struct ms_error *error)
     if (stat(output, &info) < 0 || !S_ISDIR(info.st_mode))
       return ms_error_set(error, MS_EOUTPUT, "\"%s\" is a file: name a folder with -o", output);
     if (!resume && !is_empty(output))
-      return ms_error_set(error, MS_EINPUT, "\"%s\" exists already: go on with --resume, or name another folder", output);
+      return ms_error_set(error, MS_EINPUT,
+                          "\"%s\" exists already: go on with --resume, or name another folder", output);
   }
   snprintf(path, sizeof path, "%s/metrics.csv", output);
   return ms_file_check(path, error);
@@ -50,10 +51,12 @@ int ms_train_copy_file(const char *from, const char *to, struct ms_error *error)
 }
 
 static int write_run_json(const struct ms_train_job *job, const char *model_folder, struct ms_error *error) {
-  json_t *root = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:I, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "program", "megaslide", "model", model_folder,
-                           "method", job->method == MS_METHOD_OFFSETS ? "offsets" : "full", "dataset", job->dataset, "recipe", job->recipe, "steps",
-                           (json_int_t)job->steps, "lr", job->lr, "batch", job->batch, "accumulate", job->accumulate, "width", job->width, "height",
-                           job->height, "frames", job->frames, "seed", (json_int_t)job->seed, "ema", job->ema);
+  json_t *root = json_pack(
+      "{s:s, s:s, s:s, s:s?, s:s?, s:I, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "program", "megaslide",
+      "model", model_folder, "method", job->method == MS_METHOD_OFFSETS ? "offsets" : "full", "dataset",
+      job->dataset, "recipe", job->recipe, "steps", (json_int_t)job->steps, "lr", job->lr, "batch",
+      job->batch, "accumulate", job->accumulate, "width", job->width, "height", job->height, "frames",
+      job->frames, "seed", (json_int_t)job->seed, "ema", job->ema);
   char path[1200], *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
   int code;
   json_decref(root);
@@ -65,7 +68,8 @@ static int write_run_json(const struct ms_train_job *job, const char *model_fold
   return code;
 }
 
-int ms_train_output_parts(const struct ms_model *model, const char *model_folder, const struct ms_train_job *job, struct ms_error *error) {
+int ms_train_output_parts(const struct ms_model *model, const char *model_folder,
+                          const struct ms_train_job *job, struct ms_error *error) {
   static const unsigned parts[] = {MS_MODEL_CODEC, MS_MODEL_TEXT};
   char from[1200], to[1200];
   const char *name = strrchr(job->output, '/');
@@ -75,8 +79,10 @@ int ms_train_output_parts(const struct ms_model *model, const char *model_folder
   if (!root)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
   json_object_set_new(root, "name", json_string(name && name[1] ? name + 1 : job->output));
-  if (stat(model_folder, &a) == 0 && stat(job->output, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-    code = ms_error_set(error, MS_EUSAGE, "\"%s\" is the model itself: name another output folder", job->output);
+  if (stat(model_folder, &a) == 0 && stat(job->output, &b) == 0 && a.st_dev == b.st_dev &&
+      a.st_ino == b.st_ino)
+    code =
+        ms_error_set(error, MS_EUSAGE, "\"%s\" is the model itself: name another output folder", job->output);
   for (int i = 0; i < 2 && code == 0; i++) {
     snprintf(from, sizeof from, "%s/%s", model_folder, ms_model_part_file(parts[i]));
     snprintf(to, sizeof to, "%s/%s", job->output, ms_model_part_file(parts[i]));
@@ -91,7 +97,8 @@ int ms_train_output_parts(const struct ms_model *model, const char *model_folder
 }
 
 void ms_train_output_discard(const char *output) {
-  static const char *const names[] = {"model.json", "run.json", "metrics.csv", "codec.safetensors", "text.safetensors"};
+  static const char *const names[] = {"model.json", "run.json", "metrics.csv", "codec.safetensors",
+                                      "text.safetensors"};
   char path[1200];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(path, sizeof path, "%s/%s", output, names[i]);

@@ -3,11 +3,13 @@
 #include "model/model.h"
 #include "ms-train.h"
 
-/* Makes the folder, or takes an existing one if it is empty or resume is set. MS_EINPUT if it exists otherwise, MS_EOUTPUT if it cannot
- * be made or written. */
+/* Makes the folder, or takes an existing one if it is empty or resume is set. MS_EINPUT if it exists
+ * otherwise, MS_EOUTPUT if it cannot be made or written. */
 int ms_train_output_open(const char *output, int resume, struct ms_error *error);
-/* Copies codec and text encoder of the model's folder, writes model.json (named after the output) and run.json. */
-int ms_train_output_parts(const struct ms_model *model, const char *model_folder, const struct ms_train_job *job, struct ms_error *error);
+/* Copies codec and text encoder of the model's folder, writes model.json (named after the output) and
+ * run.json. */
+int ms_train_output_parts(const struct ms_model *model, const char *model_folder,
+                          const struct ms_train_job *job, struct ms_error *error);
 /* Removes what output_open and output_parts made, if nothing else is in the folder. */
 void ms_train_output_discard(const char *output);
 /* Copies a file whole. */

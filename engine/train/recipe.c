@@ -30,10 +30,12 @@ int ms_recipe_read(const char *path, json_t **root, struct ms_error *error) {
   free(text);
   if (!*root)
     return ms_error_set(error, MS_EINPUT, "\"%s\" is not a recipe: line %d: %s", path, bad.line, bad.text);
-  if (!json_is_object(*root) || !json_is_object(json_object_get(*root, "model")) || !json_is_array(json_object_get(*root, "dit"))) {
+  if (!json_is_object(*root) || !json_is_object(json_object_get(*root, "model")) ||
+      !json_is_array(json_object_get(*root, "dit"))) {
     json_decref(*root);
     *root = NULL;
-    return ms_error_set(error, MS_EINPUT, "\"%s\" is not a recipe: it needs the objects \"model\" and \"dit\"", path);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s\" is not a recipe: it needs the objects \"model\" and \"dit\"", path);
   }
   return 0;
 }
@@ -49,9 +51,12 @@ static int read_bucket(const json_t *from, struct ms_train_bucket *bucket, struc
                                      .first = (int64_t)ms_recipe_number(from, "first", 0),
                                      .coarse = json_is_true(json_object_get(from, "coarse")),
                                      .sigma_max = ms_recipe_number(from, "sigma_max", 1)};
-  if (bucket->width < 16 || bucket->height < 16 || bucket->width > 8192 || bucket->height > 8192 || bucket->frames < 1 ||
-      bucket->frames > 100000 || bucket->batch < 1 || bucket->batch > 4096 || !(bucket->share > 0) || bucket->clips < 0 || bucket->first < 0 || !(bucket->sigma_max > 0 && bucket->sigma_max <= 1))
-    return ms_error_set(error, MS_EINPUT, "a bucket of the recipe is out of range: it needs size, frames, batch and share");
+  if (bucket->width < 16 || bucket->height < 16 || bucket->width > 8192 || bucket->height > 8192 ||
+      bucket->frames < 1 || bucket->frames > 100000 || bucket->batch < 1 || bucket->batch > 4096 ||
+      !(bucket->share > 0) || bucket->clips < 0 || bucket->first < 0 ||
+      !(bucket->sigma_max > 0 && bucket->sigma_max <= 1))
+    return ms_error_set(error, MS_EINPUT,
+                        "a bucket of the recipe is out of range: it needs size, frames, batch and share");
   return 0;
 }
 
@@ -62,7 +67,8 @@ int ms_recipe_phase(const json_t *phase, struct ms_train_job *job, struct ms_err
   job->final_lr = ms_recipe_number(phase, "final_lr", job->final_lr);
   job->warmup = (int64_t)ms_recipe_number(phase, "warmup", (double)job->warmup);
   job->decay_from = (int64_t)ms_recipe_number(phase, "decay_from", (double)job->decay_from);
-  job->cosine = json_object_get(phase, "cosine") ? json_is_true(json_object_get(phase, "cosine")) : job->cosine;
+  job->cosine =
+      json_object_get(phase, "cosine") ? json_is_true(json_object_get(phase, "cosine")) : job->cosine;
   job->ema = ms_recipe_number(phase, "ema", job->ema);
   job->seed = (uint64_t)ms_recipe_number(phase, "seed", (double)job->seed);
   job->batch = (int)ms_recipe_number(phase, "batch", job->batch);
@@ -82,14 +88,17 @@ int ms_recipe_phase(const json_t *phase, struct ms_train_job *job, struct ms_err
   for (size_t i = 0; i < json_array_size(buckets); i++) {
     int code;
     if (i == MS_TRAIN_MAX_BUCKETS)
-      return ms_error_set(error, MS_EINPUT, "a phase of the recipe has more than %d buckets", MS_TRAIN_MAX_BUCKETS);
+      return ms_error_set(error, MS_EINPUT, "a phase of the recipe has more than %d buckets",
+                          MS_TRAIN_MAX_BUCKETS);
     code = read_bucket(json_array_get(buckets, i), &job->buckets[job->bucket_count++], error);
     if (code < 0)
       return code;
   }
-  if (job->steps < 1 || job->steps > (int64_t)1 << 40 || !(job->lr > 0) || job->lr > 10 || job->accumulate < 1 || job->warmup < 0 ||
-      !(job->ema >= 0 && job->ema < 1))
-    return ms_error_set(error, MS_EINPUT, "\"steps\", \"lr\", \"warmup\", \"ema\" or \"accumulate\" of a phase is out of range");
+  if (job->steps < 1 || job->steps > (int64_t)1 << 40 || !(job->lr > 0) || job->lr > 10 ||
+      job->accumulate < 1 || job->warmup < 0 || !(job->ema >= 0 && job->ema < 1))
+    return ms_error_set(
+        error, MS_EINPUT,
+        "\"steps\", \"lr\", \"warmup\", \"ema\" or \"accumulate\" of a phase is out of range");
   return 0;
 }
 
@@ -124,7 +133,8 @@ static int fill_vocabulary(json_t *model, const char *const *vocabulary, const c
     json_array_append_new(list, json_string(vocabulary[i]));
   for (int i = 0; same && same[i] && same[i + 1]; i += 2)
     json_object_set_new(map, same[i], json_string(same[i + 1]));
-  return json_object_set_new(text, "vocabulary", list) | json_object_set_new(text, "same", map) ? MS_ENOMEM : 0;
+  return json_object_set_new(text, "vocabulary", list) | json_object_set_new(text, "same", map) ? MS_ENOMEM
+                                                                                                : 0;
 }
 
 static int has_file(const char *folder, const char *name) {
@@ -135,8 +145,9 @@ static int has_file(const char *folder, const char *name) {
 }
 
 /* Parts are opened one after the other, since the DiT is started only when codec and text encoder stand. */
-static int make_parts(struct ms_model *model, struct ms_compute *compute, const json_t *recipe, const struct ms_clip_source *source,
-                      const char *output, const struct ms_hooks *hooks, struct ms_error *error) {
+static int make_parts(struct ms_model *model, struct ms_compute *compute, const json_t *recipe,
+                      const struct ms_clip_source *source, const char *output, const struct ms_hooks *hooks,
+                      struct ms_error *error) {
   int code = ms_model_open_root(model, compute, model->root, MS_MODEL_CODEC | MS_MODEL_TEXT, error);
   if (code == 0 && !has_file(output, "codec.safetensors"))
     code = ms_codec_stage(model, json_object_get(recipe, "codec"), source, output, hooks, error);
@@ -147,7 +158,8 @@ static int make_parts(struct ms_model *model, struct ms_compute *compute, const 
   return code;
 }
 
-static int open_for_phases(struct ms_model *model, struct ms_compute *compute, const char *output, struct ms_error *error) {
+static int open_for_phases(struct ms_model *model, struct ms_compute *compute, const char *output,
+                           struct ms_error *error) {
   int code;
   ms_model_release(model);
   code = ms_model_read(model, output, error);
@@ -167,8 +179,10 @@ static int open_for_phases(struct ms_model *model, struct ms_compute *compute, c
 }
 
 /* Phase i works in OUT/phase-N; it starts from the weights of the phase before. */
-static int run_phases(struct ms_model *model, const json_t *recipe, const char *path, const struct ms_clip_source *source, const char *output,
-                      const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
+static int run_phases(struct ms_model *model, const json_t *recipe, const char *path,
+                      const struct ms_clip_source *source, const char *output,
+                      const struct ms_machine *machine, const struct ms_hooks *hooks,
+                      struct ms_train_result *result, struct ms_error *error) {
   const json_t *phases = json_object_get(recipe, "dit");
   char folder[1100], from[1200], to[1200];
   int code = 0;
@@ -196,9 +210,9 @@ static int run_phases(struct ms_model *model, const json_t *recipe, const char *
   return code;
 }
 
-int ms_train_recipe(const char *path, const char *output, int resume, const struct ms_clip_source *source, const char *const *vocabulary,
-                    const char *const *same, const struct ms_machine *machine, const struct ms_hooks *hooks,
-                    struct ms_train_result *result, struct ms_error *error) {
+int ms_train_recipe(const char *path, const char *output, int resume, const struct ms_clip_source *source,
+                    const char *const *vocabulary, const char *const *same, const struct ms_machine *machine,
+                    const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
   struct ms_compute compute = {0};
   struct ms_model model = {0};
   json_t *recipe = NULL;

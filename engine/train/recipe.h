@@ -2,12 +2,12 @@
  *
  * {"name": ..., "source": "scenes", "scenes": {parameters of the source},
  *  "model": {model.json without latent_mean, latent_std},
- *  "codec": {"steps", "batch", "crop": [w,h,frames], "pools": [{"size": [w,h], "frames", "clips"}, ...], "lr", "warmup", "weight_decay",
- *            "noise": [c, e], "ema", "seed"},
- *  "text": {"steps", "batch", "captions", "lr", "warmup", "seed"},
- *  "dit": [{a phase: "steps", "lr", "final_lr", "warmup", "decay_from", "ema", "seed", "sigma_shifts": [...], "empty_caption",
- *           "subject_weight", "weight_decay", "save_every", "validate_every", "validation_clips",
- *           "buckets": [{"size": [w,h], "frames", "batch", "share", "clips", "first", "coarse", "sigma_max"}, ...]}, ...]} */
+ *  "codec": {"steps", "batch", "crop": [w,h,frames], "pools": [{"size": [w,h], "frames", "clips"}, ...],
+ * "lr", "warmup", "weight_decay", "noise": [c, e], "ema", "seed"}, "text": {"steps", "batch", "captions",
+ * "lr", "warmup", "seed"}, "dit": [{a phase: "steps", "lr", "final_lr", "warmup", "decay_from", "ema",
+ * "seed", "sigma_shifts": [...], "empty_caption", "subject_weight", "weight_decay", "save_every",
+ * "validate_every", "validation_clips", "buckets": [{"size": [w,h], "frames", "batch", "share", "clips",
+ * "first", "coarse", "sigma_max"}, ...]}, ...]} */
 #pragma once
 #include <jansson.h>
 #include "model/model.h"
@@ -20,10 +20,10 @@ int ms_recipe_phase(const json_t *phase, struct ms_train_job *job, struct ms_err
 /* Numbers of an object with a fallback; for the stages. */
 double ms_recipe_number(const json_t *object, const char *key, double fallback);
 
-/* The stages. Each reads its settings from its object of the recipe, resumes from its checkpoints in output if there are any, and leaves
- * codec.safetensors / text.safetensors in output. The codec stage also measures the latents and sets latent_mean and latent_std in
- * model->root. */
-int ms_codec_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source, const char *output,
-                   const struct ms_hooks *hooks, struct ms_error *error);
-int ms_text_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source, const char *output,
-                  const struct ms_hooks *hooks, struct ms_error *error);
+/* The stages. Each reads its settings from its object of the recipe, resumes from its checkpoints in output
+ * if there are any, and leaves codec.safetensors / text.safetensors in output. The codec stage also measures
+ * the latents and sets latent_mean and latent_std in model->root. */
+int ms_codec_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source,
+                   const char *output, const struct ms_hooks *hooks, struct ms_error *error);
+int ms_text_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source,
+                  const char *output, const struct ms_hooks *hooks, struct ms_error *error);

@@ -1,4 +1,5 @@
-/* Learning rate by step: linear warm-up, then constant until decay_from, then cosine or linear down to final_lr times lr. */
+/* Learning rate by step: linear warm-up, then constant until decay_from, then cosine or linear down to
+ * final_lr times lr. */
 #pragma once
 #include "ms-train.h"
 

@@ -23,7 +23,8 @@ static void shuffle(int64_t *list, int64_t count, struct ms_random *random) {
   }
 }
 
-int ms_split_init(struct ms_split *split, const struct ms_train_job *job, const struct ms_clip_source *source, struct ms_error *error) {
+int ms_split_init(struct ms_split *split, const struct ms_train_job *job, const struct ms_clip_source *source,
+                  struct ms_error *error) {
   int64_t n = 0;
   memset(split, 0, sizeof *split);
   if (source->count > LARGE_SOURCE) {
@@ -65,14 +66,16 @@ void ms_split_release(struct ms_split *split) {
   memset(split, 0, sizeof *split);
 }
 
-int ms_split_training(const struct ms_split *split, const struct ms_clip_source *source, const struct ms_train_bucket *bucket,
-                      int64_t **numbers, int64_t *count, struct ms_error *error) {
+int ms_split_training(const struct ms_split *split, const struct ms_clip_source *source,
+                      const struct ms_train_bucket *bucket, int64_t **numbers, int64_t *count,
+                      struct ms_error *error) {
   int64_t first = bucket->first, end = source->count, n = 0, *list;
   if (bucket->clips && source->count > LARGE_SOURCE && first + bucket->clips < end)
     end = first + bucket->clips;
   if (first < 0 || first >= end)
-    return ms_error_set(error, MS_EINPUT, "the clips of \"%s\" end at number %lld, but the run asks for those from %lld on", source->name,
-                        (long long)source->count, (long long)first);
+    return ms_error_set(error, MS_EINPUT,
+                        "the clips of \"%s\" end at number %lld, but the run asks for those from %lld on",
+                        source->name, (long long)source->count, (long long)first);
   list = malloc((size_t)(end - first) * sizeof *list);
   if (!list)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the list of clips");
@@ -81,7 +84,8 @@ int ms_split_training(const struct ms_split *split, const struct ms_clip_source 
       list[n++] = clip;
   if (!n) {
     free(list);
-    return ms_error_set(error, MS_EINPUT, "all clips of \"%s\" are held out: lower the validation share", source->name);
+    return ms_error_set(error, MS_EINPUT, "all clips of \"%s\" are held out: lower the validation share",
+                        source->name);
   }
   *numbers = list;
   *count = n;
@@ -89,7 +93,8 @@ int ms_split_training(const struct ms_split *split, const struct ms_clip_source 
 }
 
 void ms_split_order(uint64_t seed, int bucket, int64_t epoch, int64_t items, int64_t *order) {
-  struct ms_random random = {.seed = seed, .stream = STREAM_ORDER + (uint64_t)epoch * MS_TRAIN_MAX_BUCKETS + (uint64_t)bucket};
+  struct ms_random random = {
+      .seed = seed, .stream = STREAM_ORDER + (uint64_t)epoch * MS_TRAIN_MAX_BUCKETS + (uint64_t)bucket};
   for (int64_t i = 0; i < items; i++)
     order[i] = i;
   shuffle(order, items, &random);

@@ -12,8 +12,9 @@
 #include "train/schedule.h"
 #include "weights/params-file.h"
 
-int ms_stage_open(struct ms_stage_loop *loop, const char *phase, const json_t *settings, struct ms_compute *compute,
-                  struct ms_params *params, const char *output, const struct ms_hooks *hooks, struct ms_error *error) {
+int ms_stage_open(struct ms_stage_loop *loop, const char *phase, const json_t *settings,
+                  struct ms_compute *compute, struct ms_params *params, const char *output,
+                  const struct ms_hooks *hooks, struct ms_error *error) {
   struct ms_optimizer_params optimizer = ms_optimizer_params_default();
   int code;
   memset(loop, 0, sizeof *loop);
@@ -28,7 +29,8 @@ int ms_stage_open(struct ms_stage_loop *loop, const char *phase, const json_t *s
     return code;
   snprintf(loop->folder, sizeof loop->folder, "%s/%s", output, phase);
   if (mkdir(loop->folder, 0777) < 0 && errno != EEXIST)
-    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", loop->folder, strerror(errno));
+    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", loop->folder,
+                        strerror(errno));
   optimizer.decay = (float)loop->job.weight_decay;
   optimizer.ema = (float)loop->job.ema;
   code = ms_optimizer_open(&loop->optimizer, compute, params, &optimizer, error);
@@ -40,7 +42,8 @@ int ms_stage_open(struct ms_stage_loop *loop, const char *phase, const json_t *s
   return code < 0 ? code : 0;
 }
 
-int ms_stage_update(struct ms_stage_loop *loop, double loss, const char *figure, double value, struct ms_error *error) {
+int ms_stage_update(struct ms_stage_loop *loop, double loss, const char *figure, double value,
+                    struct ms_error *error) {
   double norm = 0, lr = ms_schedule_lr(&loop->job, loop->at.step), spent;
   int code = ms_optimizer_step(&loop->optimizer, loop->grad, lr, &norm, error);
   if (code < 0)
@@ -49,23 +52,30 @@ int ms_stage_update(struct ms_stage_loop *loop, double loss, const char *figure,
   loop->at.loss = loop->at.step == 1 ? loss : loop->at.loss + 0.02 * (loss - loop->at.loss);
   spent = ms_seconds() - loop->start;
   if (loop->hooks && loop->hooks->metrics) {
-    struct ms_metric metrics[] = {{"loss", loss}, {"learning_rate", lr}, {"gradient_norm", norm}, {"smoothed_loss", loop->at.loss}, {figure, value}};
+    struct ms_metric metrics[] = {{"loss", loss},
+                                  {"learning_rate", lr},
+                                  {"gradient_norm", norm},
+                                  {"smoothed_loss", loop->at.loss},
+                                  {figure, value}};
     loop->hooks->metrics(loop->hooks->data, loop->at.step, metrics, 5);
   }
   if (loop->hooks && loop->hooks->progress) {
     struct ms_progress progress = {loop->phase, loop->at.step, loop->job.steps, spent, -1};
     loop->hooks->progress(loop->hooks->data, &progress);
   }
-  if ((loop->job.save_every > 0 && loop->at.step % loop->job.save_every == 0) || loop->at.step == loop->job.steps)
+  if ((loop->job.save_every > 0 && loop->at.step % loop->job.save_every == 0) ||
+      loop->at.step == loop->job.steps)
     code = ms_checkpoint_save(loop->folder, &loop->at, &loop->optimizer, 1, error);
   if (code == 0 && loop->hooks && loop->hooks->cancel && atomic_load(loop->hooks->cancel)) {
     ms_checkpoint_save(loop->folder, &loop->at, &loop->optimizer, 1, NULL);
-    code = ms_error_set(error, MS_ECANCELLED, "stopped at step %lld of the %s", (long long)loop->at.step, loop->phase);
+    code = ms_error_set(error, MS_ECANCELLED, "stopped at step %lld of the %s", (long long)loop->at.step,
+                        loop->phase);
   }
   return code;
 }
 
-int ms_stage_finish(struct ms_stage_loop *loop, const char *output, const char *file, struct ms_error *error) {
+int ms_stage_finish(struct ms_stage_loop *loop, const char *output, const char *file,
+                    struct ms_error *error) {
   struct ms_params *params = loop->optimizer.params;
   char path[1200];
   int code;

@@ -8,7 +8,8 @@
 #define CAPTION_MAX 1024
 
 /* A cell counts as the subject's if any pixel of it, or of a neighbouring cell in space, does. */
-static void shrink_mask(const uint8_t *pixels, const struct ms_store *store, const int strides[3], uint8_t *mask) {
+static void shrink_mask(const uint8_t *pixels, const struct ms_store *store, const int strides[3],
+                        uint8_t *mask) {
   const struct ms_train_bucket *b = &store->bucket;
   int th = store->lattice[1], tw = store->lattice[2];
   memset(mask, 0, (size_t)store->lattice[0] * th * tw);
@@ -27,13 +28,14 @@ static void shrink_mask(const uint8_t *pixels, const struct ms_store *store, con
   }
 }
 
-static int read_captions(struct ms_store *store, const struct ms_clip_source *source, int64_t item, int64_t clip, const char *first,
-                         struct ms_error *error) {
+static int read_captions(struct ms_store *store, const struct ms_clip_source *source, int64_t item,
+                         int64_t clip, const char *first, struct ms_error *error) {
   char text[CAPTION_MAX];
   for (int i = 0; i < MS_STORE_CAPTIONS; i++) {
     const char *caption = first;
     if (i > 0 && source->read_caption) {
-      int code = source->read_caption(source->data, clip, (uint32_t)(item * MS_STORE_CAPTIONS + i), text, sizeof text, error);
+      int code = source->read_caption(source->data, clip, (uint32_t)(item * MS_STORE_CAPTIONS + i), text,
+                                      sizeof text, error);
       if (code < 0)
         return code;
       caption = text;
@@ -46,8 +48,8 @@ static int read_captions(struct ms_store *store, const struct ms_clip_source *so
 }
 
 int ms_store_fill(struct ms_store *store, struct ms_model *model, const struct ms_clip_source *source,
-                  const struct ms_train_bucket *bucket, const int64_t *clip_numbers, int64_t clip_count, int64_t items,
-                  const struct ms_hooks *hooks, struct ms_error *error) {
+                  const struct ms_train_bucket *bucket, const int64_t *clip_numbers, int64_t clip_count,
+                  int64_t items, const struct ms_hooks *hooks, struct ms_error *error) {
   struct ms_clip_request request = {bucket->width, bucket->height, bucket->frames, model->defaults.fps};
   size_t pixels = (size_t)bucket->frames * bucket->height * bucket->width;
   uint8_t *rgb = malloc(pixels * 3), *mask = source->read_mask ? malloc(pixels) : NULL;
@@ -61,27 +63,32 @@ int ms_store_fill(struct ms_store *store, struct ms_model *model, const struct m
   store->channels = ms_codec_channels(model->codec);
   ms_model_latent_size(model, bucket->frames, bucket->height, bucket->width, store->lattice);
   volume = (int64_t)store->lattice[0] * store->lattice[1] * store->lattice[2];
-  store->tokens = volume / (ms_dit_config(model->dit)->patch[0] * ms_dit_config(model->dit)->patch[1] * ms_dit_config(model->dit)->patch[2]);
+  store->tokens = volume / (ms_dit_config(model->dit)->patch[0] * ms_dit_config(model->dit)->patch[1] *
+                            ms_dit_config(model->dit)->patch[2]);
   store->items = items;
   store->clips = calloc((size_t)items, sizeof *store->clips);
   store->latents = malloc((size_t)items * (size_t)volume * store->channels * sizeof *store->latents);
   store->masks = source->read_mask ? malloc((size_t)items * (size_t)volume) : NULL;
   store->captions = calloc((size_t)items * MS_STORE_CAPTIONS, sizeof *store->captions);
-  if (!rgb || !frames || (source->read_mask && (!mask || !store->masks)) || !store->clips || !store->latents || !store->captions)
-    code = ms_error_set(error, MS_ENOMEM, "out of memory for %lld clips of %dx%d with %d frames", (long long)items, bucket->width,
-                        bucket->height, bucket->frames);
+  if (!rgb || !frames || (source->read_mask && (!mask || !store->masks)) || !store->clips ||
+      !store->latents || !store->captions)
+    code = ms_error_set(error, MS_ENOMEM, "out of memory for %lld clips of %dx%d with %d frames",
+                        (long long)items, bucket->width, bucket->height, bucket->frames);
   if (code == 0 && (bucket->frames - 1) % strides[0])
-    code = ms_error_set(error, MS_EUSAGE, "clips of %d frames cannot be trained: choose %d n + 1, such as %d", bucket->frames, strides[0],
-                        bucket->frames / strides[0] * strides[0] + 1);
-  if (code == 0 && (store->lattice[1] * strides[1] != bucket->height || store->lattice[2] * strides[2] != bucket->width))
-    code = ms_error_set(error, MS_EUSAGE, "clips of %dx%d cannot be trained: choose multiples of %d, such as %dx%d", bucket->width,
-                        bucket->height, strides[2] * ms_dit_config(model->dit)->patch[2],
+    code = ms_error_set(error, MS_EUSAGE, "clips of %d frames cannot be trained: choose %d n + 1, such as %d",
+                        bucket->frames, strides[0], bucket->frames / strides[0] * strides[0] + 1);
+  if (code == 0 &&
+      (store->lattice[1] * strides[1] != bucket->height || store->lattice[2] * strides[2] != bucket->width))
+    code = ms_error_set(error, MS_EUSAGE,
+                        "clips of %dx%d cannot be trained: choose multiples of %d, such as %dx%d",
+                        bucket->width, bucket->height, strides[2] * ms_dit_config(model->dit)->patch[2],
                         store->lattice[2] * strides[2], store->lattice[1] * strides[1]);
   for (int64_t item = 0; item < items && code == 0; item++) {
     char caption[CAPTION_MAX];
     int64_t clip = clip_numbers[item % clip_count];
     store->clips[item] = clip;
-    code = source->read(source->data, clip, (uint32_t)(item / clip_count), &request, rgb, caption, sizeof caption, error);
+    code = source->read(source->data, clip, (uint32_t)(item / clip_count), &request, rgb, caption,
+                        sizeof caption, error);
     if (code < 0)
       break;
     for (size_t i = 0; i < pixels * 3; i++)
@@ -99,7 +106,8 @@ int ms_store_fill(struct ms_store *store, struct ms_model *model, const struct m
       code = ms_error_set(error, MS_ECANCELLED, "stopped while encoding clips");
     if (code == 0 && hooks && hooks->progress && (item % 16 == 15 || item + 1 == items)) {
       double spent = ms_seconds() - start;
-      struct ms_progress progress = {"encode", item + 1, items, spent, spent / (double)(item + 1) * (double)(items - item - 1)};
+      struct ms_progress progress = {"encode", item + 1, items, spent,
+                                     spent / (double)(item + 1) * (double)(items - item - 1)};
       hooks->progress(hooks->data, &progress);
     }
   }

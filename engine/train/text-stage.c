@@ -12,12 +12,13 @@
 #define MAX_LABELS 8
 
 /* Captions of step: clips and wordings drawn from (seed, step), with their class numbers. */
-static int draw_captions(const struct ms_clip_source *source, uint64_t seed, int64_t step, int batch, char (*text)[CAPTION_MAX], int *classes,
-                         int labels, struct ms_error *error) {
+static int draw_captions(const struct ms_clip_source *source, uint64_t seed, int64_t step, int batch,
+                         char (*text)[CAPTION_MAX], int *classes, int labels, struct ms_error *error) {
   struct ms_random random = {.seed = seed, .stream = STREAM_CAPTION + (uint64_t)step};
   for (int i = 0; i < batch; i++) {
     int of_clip[MAX_LABELS] = {0}, code;
-    int64_t clip = ms_random_below(&random, source->count < ((int64_t)1 << 30) ? source->count : (int64_t)1 << 30);
+    int64_t clip =
+        ms_random_below(&random, source->count < ((int64_t)1 << 30) ? source->count : (int64_t)1 << 30);
     code = source->read_caption(source->data, clip, ms_random_u32(&random), text[i], CAPTION_MAX, error);
     if (code < 0)
       return code;
@@ -27,17 +28,20 @@ static int draw_captions(const struct ms_clip_source *source, uint64_t seed, int
   return 0;
 }
 
-int ms_text_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source, const char *output,
-                  const struct ms_hooks *hooks, struct ms_error *error) {
+int ms_text_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source,
+                  const char *output, const struct ms_hooks *hooks, struct ms_error *error) {
   struct ms_params *params = ms_text_params(model->text);
   struct ms_stage_loop loop = {0};
-  int counts[MAX_LABELS] = {0}, classes_of_one[MAX_LABELS], labels, batch = (int)ms_recipe_number(settings, "batch", 128);
+  int counts[MAX_LABELS] = {0}, classes_of_one[MAX_LABELS], labels,
+      batch = (int)ms_recipe_number(settings, "batch", 128);
   uint64_t seed = (uint64_t)ms_recipe_number(settings, "seed", 1);
   char(*text)[CAPTION_MAX] = NULL;
   const char **captions = NULL;
   int *classes = NULL, code;
   if (!source->read_labels || !source->read_caption)
-    return ms_error_set(error, MS_EINPUT, "the text encoder cannot be trained on \"%s\": its clips have no class labels", source->name);
+    return ms_error_set(error, MS_EINPUT,
+                        "the text encoder cannot be trained on \"%s\": its clips have no class labels",
+                        source->name);
   if (batch < 1 || batch > 4096)
     return ms_error_set(error, MS_EINPUT, "\"batch\" of the recipe's \"text\" is out of range");
   labels = source->read_labels(source->data, 0, classes_of_one, counts);

@@ -46,18 +46,23 @@ static int check_job(const struct ms_train_job *job, struct ms_error *error) {
   if (!job->output || !job->output[0])
     return ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
   if (job->steps < 1 || job->batch < 1 || job->batch > 4096 || job->accumulate < 1)
-    return ms_error_set(error, MS_EUSAGE, "steps, batch and accumulate must be 1 or more (batch at most 4096)");
+    return ms_error_set(error, MS_EUSAGE,
+                        "steps, batch and accumulate must be 1 or more (batch at most 4096)");
   if (!(job->lr > 0) || job->lr > 10)
-    return ms_error_set(error, MS_EUSAGE, "learning rate %g cannot be used: it must lie between 0 and 10", job->lr);
+    return ms_error_set(error, MS_EUSAGE, "learning rate %g cannot be used: it must lie between 0 and 10",
+                        job->lr);
   if (job->method == MS_METHOD_LORA)
-    return ms_error_set(error, MS_EUSAGE, "method lora cannot be trained by this version: use full or offsets");
+    return ms_error_set(error, MS_EUSAGE,
+                        "method lora cannot be trained by this version: use full or offsets");
   if (job->moment_bits != 32)
-    return ms_error_set(error, MS_EUSAGE, "8-bit moments cannot be used by this version: leave --moments out");
+    return ms_error_set(error, MS_EUSAGE,
+                        "8-bit moments cannot be used by this version: leave --moments out");
   return 0;
 }
 
-int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *given, const struct ms_machine *machine,
-             const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
+int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *given,
+             const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result,
+             struct ms_error *error) {
   struct ms_train_job job = *asked;
   struct ms_clip_source source = {0};
   struct ms_compute compute = {0};

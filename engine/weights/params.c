@@ -103,5 +103,6 @@ void ms_params_read_f32(const struct ms_params *params, int i, float *out) {
   const struct ms_param *param = &params->list[i];
   const void *data = ms_params_at(params, i);
   for (int64_t j = 0; j < param->count; j++)
-    out[j] = params->type == MSK_F32 ? ((const float *)data)[j] : msk_bf16_to_f32(((const uint16_t *)data)[j]);
+    out[j] =
+        params->type == MSK_F32 ? ((const float *)data)[j] : msk_bf16_to_f32(((const uint16_t *)data)[j]);
 }

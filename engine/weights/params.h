@@ -1,8 +1,8 @@
 /* The parameters of a network as one flat array with named, shaped parts.
  *
- * A network lists its parameters with ms_params_add in a fixed order (those of one layer side by side, so that a layer is one
- * range), then the owner allocates. The optimizer, checkpoints, EMA and clipping see only the flat array. Gradients are a
- * float32 array with the same offsets. */
+ * A network lists its parameters with ms_params_add in a fixed order (those of one layer side by side, so
+ * that a layer is one range), then the owner allocates. The optimizer, checkpoints, EMA and clipping see only
+ * the flat array. Gradients are a float32 array with the same offsets. */
 #pragma once
 #include <stdint.h>
 #include "ms-error.h"
@@ -17,11 +17,13 @@ enum ms_param_kind {
 };
 
 enum ms_param_start { /* how random weights start; see ms_params_randomize */
-  MS_START_ZERO,
-  MS_START_ONE,
-  MS_START_FAN_IN, /* normal, scale / sqrt (fan in); fan in = product of dims but the first */
-  MS_START_NORMAL, /* normal, scale */
-  MS_START_UNIFORM_FAN_IN, /* uniform +- scale / sqrt (fan in): PyTorch's default for convolutions */
+                      MS_START_ZERO,
+                      MS_START_ONE,
+                      MS_START_FAN_IN, /* normal, scale / sqrt (fan in); fan in = product of dims but the
+                                          first */
+                      MS_START_NORMAL, /* normal, scale */
+                      MS_START_UNIFORM_FAN_IN, /* uniform +- scale / sqrt (fan in): PyTorch's default for
+                                                  convolutions */
 };
 
 struct ms_param {
@@ -33,7 +35,8 @@ struct ms_param {
   enum ms_param_kind kind;
   enum ms_param_start start;
   float start_scale, start_mean;
-  int64_t start_gates; /* modulation tables [1,6,C]: C; rows 2 and 5, the gates, start 1 higher. 0: no such table */
+  int64_t start_gates; /* modulation tables [1,6,C]: C; rows 2 and 5, the gates, start 1 higher. 0: no such
+                          table */
 };
 
 struct ms_params {
@@ -47,12 +50,13 @@ struct ms_params {
 void ms_params_init(struct ms_params *params);
 void ms_params_release(struct ms_params *params);
 /* Appends a parameter; returns its index or MS_ENOMEM. The name is copied (at most 95 bytes).
- * Defaults: layer -1, kind by ndim (1: vector), start zero. The returned parameter's fields may be changed until allocation,
- * through params->list[index]. */
+ * Defaults: layer -1, kind by ndim (1: vector), start zero. The returned parameter's fields may be changed
+ * until allocation, through params->list[index]. */
 int ms_params_add(struct ms_params *params, const char *name, int ndim, const int64_t *dims);
 /* Allocates data, zeroed. */
 int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_error *error);
-/* Fills every parameter as its `start` says, from seed, the same values whatever the type (rounded for bf16). */
+/* Fills every parameter as its `start` says, from seed, the same values whatever the type (rounded for bf16).
+ */
 void ms_params_randomize(struct ms_params *params, uint64_t seed);
 const struct ms_param *ms_params_find(const struct ms_params *params, const char *name);
 /* Where parameter i's values are, as stored. */

@@ -48,36 +48,50 @@ MSK_INLINE void msk_store_16(void *x, enum msk_type type, int64_t i, __mmask16 m
     _mm256_mask_storeu_epi16((uint16_t *)x + i, mask, msk_f32_to_bf16_16(v));
 }
 
-/* The epilogue of `rows` by `cols` sums at (i0, j0) of C. */
-MSK_INLINE void msk_finish_tile(const struct msk_product *p, int64_t i0, int64_t j0, int64_t rows,
-                                int64_t cols, const float *acc) {
-  int64_t left = p->gate ? p->gate_rows - i0 % p->gate_rows : 0;
-  const float *gate = p->gate ? p->gate + i0 / p->gate_rows * p->gate_ld + j0 : NULL;
-  __mmask16 mask[2] = {msk_mask16(cols), msk_mask16(cols - 16)};
-  __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-  if (p->bias)
-    for (int h = 0; h < 2; h++)
-      bias[h] = _mm512_maskz_loadu_ps(mask[h], p->bias + j0 + 16 * h);
-  for (int64_t r = 0; r < rows; r++) {
-    int64_t i = i0 + r;
+/* An epilogue under way: sums [rows][32] of C at row i, column j. */
+struct msk_finish {
+  const struct msk_product *p;
+  const float *acc;
+  int64_t i, j, rows, done;
+  __mmask16 mask[2];
+};
+
+MSK_INLINE struct msk_finish msk_finish_begin(const struct msk_product *p, const float *acc, int64_t i, int64_t j,
+                                              int64_t rows, int64_t columns) {
+  return (struct msk_finish){p, acc, i, j, rows, 0, {msk_mask16(columns), msk_mask16(columns - 16)}};
+}
+
+/* The next `count` rows, or as many as are left. */
+MSK_INLINE void msk_finish_rows(struct msk_finish *f, int64_t count) {
+  const struct msk_product *p = f->p;
+  int64_t end = f->rows - f->done < count ? f->rows : f->done + count, left = 0;
+  const float *gate = NULL;
+  if (p->gate) {
+    int64_t i = f->i + f->done;
+    left = p->gate_rows - i % p->gate_rows;
+    gate = p->gate + i / p->gate_rows * p->gate_ld + f->j;
+  }
+  for (; f->done < end; f->done++) {
+    int64_t i = f->i + f->done;
     for (int h = 0; h < 2; h++) {
-      int64_t j = j0 + 16 * h;
-      __m512 v = _mm512_load_ps(acc + r * MSK_PANEL + 16 * h);
+      int64_t j = f->j + 16 * h;
+      __mmask16 mask = f->mask[h];
+      __m512 v = _mm512_load_ps(f->acc + f->done * MSK_PANEL + 16 * h);
       if (p->bias)
-        v = _mm512_add_ps(v, bias[h]);
+        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, p->bias + j));
       if (p->pre)
-        msk_store_16(p->pre, p->pre_type, i * p->pre_ld + j, mask[h], v);
+        msk_store_16(p->pre, p->pre_type, i * p->pre_ld + j, mask, v);
       if (p->act == MSK_ACT_GELU_TANH)
         v = msk_gelu_16(v);
       else if (p->act == MSK_ACT_SILU)
         v = msk_silu_16(v);
       if (gate)
-        v = _mm512_mul_ps(v, _mm512_maskz_loadu_ps(mask[h], gate + 16 * h));
+        v = _mm512_mul_ps(v, _mm512_maskz_loadu_ps(mask, gate + 16 * h));
       if (p->residual)
-        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask[h], p->residual + i * p->residual_ld + j));
+        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, p->residual + i * p->residual_ld + j));
       if (p->accumulate)
-        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask[h], (const float *)p->c + i * p->c_ld + j));
-      msk_store_16(p->c, p->c_type, i * p->c_ld + j, mask[h], v);
+        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, (const float *)p->c + i * p->c_ld + j));
+      msk_store_16(p->c, p->c_type, i * p->c_ld + j, mask, v);
     }
     if (gate && --left == 0) {
       gate += p->gate_ld;
@@ -86,9 +100,9 @@ MSK_INLINE void msk_finish_tile(const struct msk_product *p, int64_t i0, int64_t
   }
 }
 
-/* acc (+)= A block (lines of height x 64 bytes) times B panel (lines of MSK_PANEL_LINE); `first`: acc starts
- * at 0. Between the lines it may prefetch `ahead`, `ahead_step` bytes for each line, which the next tiles
- * read. */
+/* acc (+)= A block (lines of height x 64 bytes) times B panel (lines of MSK_PANEL_LINE); `first`: acc starts at 0.
+ * Between the lines it may prefetch `ahead`, `ahead_step` bytes for each line, which the next tiles read, and continue
+ * the epilogue of the tile before (`finish`), which leaves most of a processor that has AMX idle otherwise. */
 struct msk_tile {
   const char *a, *b;
   int64_t lines;
@@ -96,6 +110,7 @@ struct msk_tile {
   int first;
   const char *ahead;
   int64_t ahead_step;
+  struct msk_finish *finish;
 };
 
 typedef void (*msk_tile_fn)(struct msk_tile t);
@@ -112,14 +127,14 @@ MSK_INLINE int64_t msk_round_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-/* Scratch: [rows of A][sums of rows x columns, or of one tile if k is one block][a row to gather taps in]. */
+/* Scratch: [rows of A][sums of rows x columns, or of two tiles if k is one block][a row to gather taps in]. */
 MSK_INLINE int64_t msk_packed_rows(const struct msk_product *p, struct msk_tiling t) {
   return msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
 }
 
 MSK_INLINE int64_t msk_sums(const struct msk_product *p, struct msk_tiling t) {
   if (msk_lines(t.line, p->k) <= t.lines)
-    return t.height * MSK_PANEL;
+    return 2 * t.height * MSK_PANEL;
   return msk_packed_rows(p, t) * msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
 }
 
@@ -136,6 +151,8 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
   char *a = scratch;
   float *sums = (float *)(a + msk_packed_rows(p, t) * lines * 64);
   char *row = (char *)(sums + msk_sums(p, t));
+  struct msk_finish finish = {.p = p};
+  int64_t turn = 0; /* between the sums of two tiles */
   for (int64_t i0 = m0; i0 < m1; i0 += t.rows) {
     int64_t rows = m1 - i0 < t.rows ? m1 - i0 : t.rows, blocks = (rows + t.height - 1) / t.height;
     if (p->a_type == MSK_F32)
@@ -156,17 +173,21 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
           else if (j + MSK_PANEL >= n1)
             step = 0;
           for (int64_t r = 0; r < rows; r += t.height) {
-            float *acc = parts > 1 ? sums + ((j - j0) * blocks + r / t.height * MSK_PANEL) * t.height : sums;
-            tile((struct msk_tile){a + r / t.height * block_bytes + l * t.height * 64, b, here, acc, l == 0,
-                                   ahead, step});
+            float *acc = sums + (turn ^= t.height * MSK_PANEL);
+            if (parts > 1)
+              acc = sums + ((j - j0) * blocks + r / t.height * MSK_PANEL) * t.height;
+            tile((struct msk_tile){a + r / t.height * block_bytes + l * t.height * 64, b, here, acc, l == 0, ahead, step,
+                                   &finish});
             ahead += here * step;
+            msk_finish_rows(&finish, t.height);
             if (last)
-              msk_finish_tile(p, i0 + r, j, rows - r < t.height ? rows - r : t.height,
-                              j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL, acc);
+              finish = msk_finish_begin(p, acc, i0 + r, j, rows - r < t.height ? rows - r : t.height,
+                                        j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL);
           }
         }
         l += here;
       } while (l < lines);
     }
   }
+  msk_finish_rows(&finish, t.height);
 }

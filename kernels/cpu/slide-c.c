@@ -221,6 +221,9 @@ void msk_slide_init(struct msk_slide_ops *f32, struct msk_slide_ops *bf16, unsig
   *bf16 = *f32;
   bf16->precision = MSK_PRECISION_BF16;
 #if MSK_X86
+  if (!(cpu_flags & MSK_CPU_AVX512))
+    return;
+  msk_slide_init_avx512(f32, bf16);
   if (!(cpu_flags & MSK_CPU_AMX))
     return;
   msk_slide_init_amx(bf16);

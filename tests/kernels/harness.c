@@ -117,7 +117,8 @@ int64_t check_below(int64_t n) {
 
 void check_fill(float *x, int64_t n, double scale) {
   for (int64_t i = 0; i < n; i++)
-    x[i] = (float)(scale * sqrt(-2 * log(check_uniform(1e-12, 1))) * cos(6.283185307179586 * check_uniform(0, 1)));
+    x[i] = (float)(scale * sqrt(-2 * log(check_uniform(1e-12, 1))) *
+                   cos(6.283185307179586 * check_uniform(0, 1)));
 }
 
 void check_fill_uniform(float *x, int64_t n, double low, double high) {
@@ -148,7 +149,8 @@ void check_ok(int good, const char *format, ...) {
   va_end(args);
 }
 
-void check_relative_l2(const float *got, const double *want, int64_t n, double tolerance, const char *format, ...) {
+void check_relative_l2(const float *got, const double *want, int64_t n, double tolerance, const char *format,
+                       ...) {
   double difference = 0, norm = 0, error;
   char figure[96];
   va_list args;
@@ -163,7 +165,8 @@ void check_relative_l2(const float *got, const double *want, int64_t n, double t
   va_end(args);
 }
 
-void check_relative_l2_f32(const float *got, const float *want, int64_t n, double tolerance, const char *format, ...) {
+void check_relative_l2_f32(const float *got, const float *want, int64_t n, double tolerance,
+                           const char *format, ...) {
   double difference = 0, norm = 0, error;
   char figure[96];
   va_list args;
