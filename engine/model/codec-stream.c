@@ -60,6 +60,16 @@ static int open_stream(struct ms_codec_stream **out, struct ms_codec *codec, int
   return 0;
 }
 
+size_t ms_codec_stream_bytes(const struct ms_codec *codec, int decoder, int latent_height, int latent_width) {
+  struct ms_codec_stream stream = {.codec = (struct ms_codec *)codec, .decoder = decoder, .batch = 1};
+  if (decoder)
+    ms_codec_grids(1, 1, latent_height, latent_width, &stream.dec.fine, &stream.dec.coarse);
+  else
+    ms_codec_grids(1, 1, latent_height, latent_width, &stream.enc.fine, &stream.enc.coarse);
+  take(&stream);
+  return stream.arena.peak;
+}
+
 int ms_codec_encoder_open(struct ms_codec_stream **stream, struct ms_codec *codec, int height, int width, struct ms_error *error) {
   if (height < 1 || width < 1 || height % codec->strides[1] || width % codec->strides[2])
     return ms_error_set(error, MS_EUSAGE, "frames of %d x %d: the codec needs multiples of %d x %d", width, height, codec->strides[2],

@@ -249,33 +249,21 @@ static int norm_back(struct ms_codec *codec, const struct ms_codec_norm *norm, c
   return 0;
 }
 
-struct convert_run {
-  const struct ms_codec *codec;
-  const float *from;
-  uint16_t *to;
-};
-
-static void convert_range(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct convert_run *run = data;
-  run->codec->compute->adamw.f32_to_bf16(run->from + begin, run->to + begin, end - begin);
-}
-
 /* dx may be NULL. dy [extent, out] is zero in padding and margin. */
 static int conv_back(struct ms_codec *codec, const struct ms_conv *conv, const struct ms_grid *grid, const void *x,
                      enum msk_type x_type, const float *dy, void *b, float *dx, float *grad, struct ms_error *error) {
-  const void *read = dy;
-  int result;
-  if (codec->type == MSK_BF16) {
-    struct convert_run run = {codec, dy, b};
-    ms_compute_ranges(codec->compute, ms_grid_extent(grid) * conv->out, 32768, convert_range, &run);
-    read = b;
-  }
+  const struct ms_param *list = codec->params.list;
+  void *read = codec->type == MSK_BF16 ? b : (void *)dy;
+  int result = ms_conv_column_sums(codec->compute, dy, conv->out, ms_grid_extent(grid), codec->type == MSK_BF16 ? b : NULL,
+                                   conv->bias < 0 ? NULL : grad + list[conv->bias].offset, &codec->pass->work, error);
+  if (result < 0)
+    return result;
   if (conv->kt > 1) { /* the frames after the last, as far as the kernel reaches */
     size_t size = msk_type_size(codec->type), from = (size_t)(ms_grid_rows(grid) * conv->out) * size;
-    memset((unsigned char *)(uintptr_t)read + from, 0, (size_t)((conv->kt - 1) * ms_grid_step(grid) * conv->out) * size);
+    memset((unsigned char *)read + from, 0, (size_t)((conv->kt - 1) * ms_grid_step(grid) * conv->out) * size);
   }
-  result = ms_conv_backward_w(conv, codec->compute, codec->precision, &codec->params, grid, x, x_type, read, codec->type, dy, grad,
-                              &codec->pass->work, error);
+  result = ms_conv_backward_w(conv, codec->compute, codec->precision, grid, x, x_type, read, codec->type,
+                              grad + list[conv->weight].offset, &codec->pass->work, error);
   if (result == 0 && dx)
     ms_conv_backward_x(conv, codec->compute, codec->precision, grid, read, codec->type, dx);
   return result;

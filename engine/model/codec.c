@@ -247,3 +247,21 @@ int ms_codec_channels(const struct ms_codec *codec) {
 void ms_codec_strides(const struct ms_codec *codec, int strides[3]) {
   memcpy(strides, codec->strides, sizeof codec->strides);
 }
+
+static double conv_flops(const struct ms_conv *conv, double pixels) {
+  return 2 * pixels * (double)(conv->in * conv->out) * conv->kt * conv->kh * conv->kw;
+}
+
+static double res_flops(const struct ms_codec_res *res, double pixels) {
+  return conv_flops(&res->conv1, pixels) + conv_flops(&res->conv2, pixels);
+}
+
+double ms_codec_flops(const struct ms_codec *codec, int decoder, int latent_height, int latent_width) {
+  double cells = (double)latent_height * latent_width, fine = 4 * cells;
+  if (decoder)
+    return conv_flops(&codec->dec.in, cells) + conv_flops(&codec->dec.temporal.mix, cells) + res_flops(&codec->dec.res1, cells) +
+           conv_flops(&codec->dec.up, cells) + res_flops(&codec->dec.res2, fine) + res_flops(&codec->dec.res3, fine) +
+           conv_flops(&codec->dec.out, fine);
+  return conv_flops(&codec->enc.in, fine) + res_flops(&codec->enc.res1, fine) + conv_flops(&codec->enc.down, cells) +
+         res_flops(&codec->enc.res2, cells) + conv_flops(&codec->enc.temporal.mix, cells) + conv_flops(&codec->enc.out, cells);
+}

@@ -38,7 +38,13 @@ int ms_codec_decode_push(struct ms_codec_stream *stream, const float *latent, fl
 /* A rough colour (RGB in -1..1) of one latent cell, for previews: latent holds [channels] normalised values. */
 void ms_codec_preview(const struct ms_codec *codec, const float *latent, float rgb[3]);
 
-/* Whole clips, for training and tests. */
+/* What a stream over a picture of latent_height x latent_width cells holds, in bytes (frames and latents of the caller apart), and
+ * the floating-point operations of one latent frame, multiply-adds counted twice. decoder: which of the two. */
+size_t ms_codec_stream_bytes(const struct ms_codec *codec, int decoder, int latent_height, int latent_width);
+double ms_codec_flops(const struct ms_codec *codec, int decoder, int latent_height, int latent_width);
+
+/* Whole clips, for training and tests: frames [count, height, width, 3]; latents [channels, count, height, width], counted in latent
+ * frames and cells. The same bits as a stream. Buffers of small clips are kept for the next call. */
 int ms_codec_encode(struct ms_codec *codec, const float *frames, int count, int height, int width, float *latents,
                     struct ms_error *error);
 int ms_codec_decode(struct ms_codec *codec, const float *latents, int count, int height, int width, float *frames,

@@ -10,7 +10,7 @@
 #define MOST_CHUNKS 16
 #define TAP_BYTES ((size_t)512 << 10)
 /* Rows of one partial column sum. */
-#define SUM_ROWS 512
+#define SUM_ROWS 256
 
 void *ms_grid_take(struct ms_arena *arena, const struct ms_grid *grid, int64_t channels, enum msk_type type, int lead) {
   size_t row = (size_t)channels * msk_type_size(type);
@@ -351,9 +351,8 @@ static void add_chunks(void *data, int64_t begin, int64_t end, void *scratch) {
 }
 
 int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
-                       const struct ms_params *params, const struct ms_grid *grid, const void *x, enum msk_type x_type,
-                       const void *dy, enum msk_type dy_type, const float *dy_f32, float *grad, struct ms_conv_work *work,
-                       struct ms_error *error) {
+                       const struct ms_grid *grid, const void *x, enum msk_type x_type, const void *dy, enum msk_type dy_type,
+                       float *grad, struct ms_conv_work *work, struct ms_error *error) {
   int64_t tap_rows[MS_CONV_MAX_TAPS], rows = ms_grid_rows(grid);
   struct gradient_run run = {
     .conv = conv,
@@ -365,7 +364,7 @@ int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, e
     .dy = dy,
     .x_type = x_type,
     .dy_type = dy_type,
-    .grad = grad + params->list[conv->weight].offset,
+    .grad = grad,
   };
   struct msk_product product = {.m = conv->out, .a = dy, .a_type = dy_type, .a_ld = conv->out, .a_transposed = 1, .c_type = MSK_F32};
   size_t tap_bytes, scratch, row_bytes = (size_t)(run.taps * conv->in) * sizeof(float);
@@ -389,8 +388,6 @@ int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, e
   ms_pool_reserve(compute->pool, scratch > row_bytes ? scratch : row_bytes);
   ms_compute_ranges(compute, rows, run.chunk_rows, gradient_chunk, &run);
   ms_compute_ranges(compute, conv->out, 8, add_chunks, &run);
-  if (conv->bias >= 0)
-    return ms_conv_column_sums(compute, dy_f32, conv->out, rows, grad + params->list[conv->bias].offset, work, error);
   return 0;
 }
 
@@ -472,26 +469,34 @@ struct column_run {
   struct ms_compute *compute;
   const float *x;
   int64_t c;
+  uint16_t *rounded;
   float *sums;
 };
 
 static void column_block(void *data, int64_t begin, int64_t end, void *scratch) {
   const struct column_run *run = data;
-  float *sums = run->sums + begin / SUM_ROWS * run->c;
-  memset(sums, 0, (size_t)run->c * sizeof(float));
-  run->compute->norm.column_sum(run->x + begin * run->c, run->c, run->c, end - begin, sums);
+  int64_t c = run->c;
+  float *sums = run->sums ? run->sums + begin / SUM_ROWS * c : NULL;
+  if (run->rounded)
+    run->compute->adamw.f32_to_bf16(run->x + begin * c, run->rounded + begin * c, (end - begin) * c);
+  if (!sums)
+    return;
+  memset(sums, 0, (size_t)c * sizeof(float));
+  run->compute->norm.column_sum(run->x + begin * c, c, c, end - begin, sums);
 }
 
-int ms_conv_column_sums(struct ms_compute *compute, const float *x, int64_t c, int64_t rows, float *out, struct ms_conv_work *work,
-                        struct ms_error *error) {
-  struct column_run run = {compute, x, c, NULL};
+int ms_conv_column_sums(struct ms_compute *compute, const float *x, int64_t c, int64_t rows, uint16_t *rounded, float *out,
+                        struct ms_conv_work *work, struct ms_error *error) {
+  struct column_run run = {compute, x, c, rounded, NULL};
   int64_t blocks = (rows + SUM_ROWS - 1) / SUM_ROWS;
-  int result = ms_conv_work_sums(work, (size_t)(blocks * c), error);
-  if (result < 0)
-    return result;
-  run.sums = work->sums;
+  if (out) {
+    int result = ms_conv_work_sums(work, (size_t)(blocks * c), error);
+    if (result < 0)
+      return result;
+    run.sums = work->sums;
+  }
   ms_compute_ranges(compute, rows, SUM_ROWS, column_block, &run);
-  for (int64_t block = 0; block < blocks; block++)
+  for (int64_t block = 0; out && block < blocks; block++)
     for (int64_t i = 0; i < c; i++)
       out[i] += run.sums[block * c + i];
   return 0;

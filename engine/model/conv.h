@@ -86,12 +86,10 @@ void ms_conv_forward(const struct ms_conv *conv, struct ms_compute *compute, enu
  * frames on both sides. With stride 2 dx are four phases, to be scattered by ms_conv_unphase. */
 void ms_conv_backward_x(const struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
                         const struct ms_grid *grid, const void *dy, enum msk_type dy_type, float *dx);
-/* grad of the weight += dy^T x; grad of the bias += column sums of dy_f32 (unused without a bias). grad: the flat array of all
- * parameters. */
+/* grad [out, in, taps] += dy^T x, the gradient of the weight. That of the bias: ms_conv_column_sums. */
 int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
-                       const struct ms_params *params, const struct ms_grid *grid, const void *x, enum msk_type x_type,
-                       const void *dy, enum msk_type dy_type, const float *dy_f32, float *grad, struct ms_conv_work *work,
-                       struct ms_error *error);
+                       const struct ms_grid *grid, const void *x, enum msk_type x_type, const void *dy, enum msk_type dy_type,
+                       float *grad, struct ms_conv_work *work, struct ms_error *error);
 
 /* The four phases of x [rows of full, channels] for stride 2: phase 2 py + px holds pixel (2 y + py, 2 x + px) at pixel (y, x) of
  * `half` (height / 2, width / 2), zero outside; phases are ms_grid_extent (half) rows apart. */
@@ -100,8 +98,9 @@ void ms_conv_phases(struct ms_compute *compute, const struct ms_grid *full, cons
 void ms_conv_unphase(struct ms_compute *compute, const struct ms_grid *full, const struct ms_grid *half, const float *phases,
                      int64_t channels, float *dx);
 
-/* out[c] += column sums of x [rows, c] in fixed blocks of rows, whatever the threads. */
-int ms_conv_column_sums(struct ms_compute *compute, const float *x, int64_t c, int64_t rows, float *out, struct ms_conv_work *work,
-                        struct ms_error *error);
+/* out[c] += column sums of x [rows, c], in fixed blocks of rows whatever the threads (out NULL: none), and rounded [rows, c] = x in
+ * bf16 (NULL: none): what both products of a backward pass need of a gradient, read once. */
+int ms_conv_column_sums(struct ms_compute *compute, const float *x, int64_t c, int64_t rows, uint16_t *rounded, float *out,
+                        struct ms_conv_work *work, struct ms_error *error);
 /* Room for `count` floats in work->sums. */
 int ms_conv_work_sums(struct ms_conv_work *work, size_t count, struct ms_error *error);

@@ -137,8 +137,6 @@ struct rows_run {
   const struct ms_text_layer_buffers *layer;
   struct msk_layer_norm norm;
   float *sums;
-  const float *from;
-  uint16_t *to;
 };
 
 static void embed_rows(void *data, int64_t begin, int64_t end, void *scratch) {
@@ -300,14 +298,8 @@ void ms_text_forward(const struct ms_text *text, struct ms_text_buffers *b, int6
   }
 }
 
-static void convert_rows(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct rows_run *run = data;
-  run->text->compute->adamw.f32_to_bf16(run->from + begin, run->to + begin, end - begin);
-}
-
 int ms_text_linear_back(const struct ms_text *text, const struct ms_text_linear *linear, struct ms_text_buffers *b, int64_t rows,
                         const void *x, enum msk_type x_type, const float *dy, float *dx, float *grad, struct ms_error *error) {
-  struct rows_run run = {.text = text, .from = dy, .to = b->read};
   struct msk_pack pack = {.n = linear->in, .k = rows, .src = x, .type = x_type, .ld = linear->in, .transposed = 1};
   struct msk_product product = {
     .m = linear->out,
@@ -335,15 +327,15 @@ int ms_text_linear_back(const struct ms_text *text, const struct ms_text_linear 
     .c_type = MSK_F32,
     .c_ld = linear->in,
   };
-  if (text->type == MSK_BF16)
-    ms_compute_ranges(text->compute, rows * linear->out, 32768, convert_rows, &run);
+  int result = ms_conv_column_sums(text->compute, dy, linear->out, rows, text->type == MSK_BF16 ? b->read : NULL,
+                                   linear->bias < 0 ? NULL : grad + text->params.list[linear->bias].offset, &b->work, error);
+  if (result < 0)
+    return result;
   ms_compute_pack(text->compute, text->precision, &pack, b->packed);
   ms_compute_product(text->compute, text->precision, &product);
   if (dx)
     ms_compute_product(text->compute, text->precision, &back);
-  if (linear->bias < 0)
-    return 0;
-  return ms_conv_column_sums(text->compute, dy, linear->out, rows, grad + text->params.list[linear->bias].offset, &b->work, error);
+  return 0;
 }
 
 static void norm_back_rows(void *data, int64_t begin, int64_t end, void *scratch) {

@@ -148,7 +148,9 @@ static void run(struct ms_compute *compute, enum msk_precision precision, const 
   } else {
     ms_conv_backward_x(&conv, compute, precision, &out, dy, MSK_F32, dx);
   }
-  if (ms_conv_backward_w(&conv, compute, precision, &params, &out, read, MSK_F32, dy, MSK_F32, dy, grad, &work, &error) < 0)
+  if (ms_conv_backward_w(&conv, compute, precision, &out, read, MSK_F32, dy, MSK_F32, grad + params.list[conv.weight].offset, &work,
+                         &error) < 0 ||
+      ms_conv_column_sums(compute, dy, cout, ms_grid_rows(&out), NULL, grad + params.list[conv.bias].offset, &work, &error) < 0)
     exit(99);
   planar = check_alloc_f32(yv->count);
   if (shape == LINEAR)

@@ -169,6 +169,9 @@ static void check_shortcut(void) {
   check_ok(worst < 1e-5, "the colour shortcut carries a flat picture: off by %.1e", worst);
   for (int c = 0; c < 3; c++)
     cell[c] = latents[c * 2 * 2 * 3];
+  check_ok(ms_codec_stream_bytes(codec, 1, 136, 240) < (size_t)256 << 20 && ms_codec_stream_bytes(codec, 0, 136, 240) < (size_t)320 << 20,
+           "1920x1088 in float32: a decoder holds %.0f MiB, an encoder %.0f MiB",
+           (double)ms_codec_stream_bytes(codec, 1, 136, 240) / 1048576, (double)ms_codec_stream_bytes(codec, 0, 136, 240) / 1048576);
   ms_codec_preview(codec, cell, rgb);
   check_ok(fabsf(rgb[0] - 0.5f) + fabsf(rgb[1] + 0.25f) + fabsf(rgb[2] - 1) < 1e-5f, "the preview shows its colour");
   ms_codec_close(&codec);
