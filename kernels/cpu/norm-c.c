@@ -79,39 +79,45 @@ static void layer_norm_backward(const struct msk_layer_norm *p, int64_t r0, int6
   }
 }
 
-/* Cosine and sine of element j of row r; 1 and 0 without a table. */
-static void rope_at(const struct msk_rms_rope *p, int64_t r, int64_t j, double *cosine, double *sine) {
-  int64_t h = p->lattice[1], w = p->lattice[2];
-  int64_t token, pair, t, y, x;
-  const float *entry;
-  *cosine = 1;
-  *sine = 0;
+/* Where row r finds its angles: a table row for each part of a head. */
+struct rope_row {
+  const float *table[3];
+  int64_t head, first[3]; /* elements of a head; the first of each part */
+};
+
+static struct rope_row rope_row(const struct msk_rms_rope *p, int64_t r) {
+  struct rope_row row = {.head = p->c / p->heads};
+  int64_t h = p->lattice[1], w = p->lattice[2], token;
   if (!p->rope_t)
-    return;
+    return row;
+  assert(2 * (p->pairs_t + p->pairs_y + p->pairs_x) * p->heads == p->c);
   token = r % (p->lattice[0] * h * w);
-  pair = j % (p->c / p->heads) / 2;
-  t = token / (h * w);
-  y = token / w % h;
-  x = token % w;
-  if (pair < p->pairs_t)
-    entry = p->rope_t + (t * p->pairs_t + pair) * 2;
-  else if (pair < p->pairs_t + p->pairs_y)
-    entry = p->rope_y + (y * p->pairs_y + pair - p->pairs_t) * 2;
-  else
-    entry = p->rope_x + (x * p->pairs_x + pair - p->pairs_t - p->pairs_y) * 2;
-  *cosine = entry[0];
-  *sine = entry[1];
+  row.table[0] = p->rope_t + token / (h * w) * p->pairs_t * 2;
+  row.table[1] = p->rope_y + token / w % h * p->pairs_y * 2;
+  row.table[2] = p->rope_x + token % w * p->pairs_x * 2;
+  row.first[1] = 2 * p->pairs_t;
+  row.first[2] = 2 * (p->pairs_t + p->pairs_y);
+  return row;
 }
 
-static void check_rope(const struct msk_rms_rope *p) {
-  assert(!p->rope_t || 2 * (p->pairs_t + p->pairs_y + p->pairs_x) * p->heads == p->c);
+/* Cosine and sine of element j; 1 and 0 without a table. */
+static void rope_at(const struct rope_row *row, int64_t j, double *cosine, double *sine) {
+  int part;
+  *cosine = 1;
+  *sine = 0;
+  if (!row->table[0])
+    return;
+  j = j % row->head & ~(int64_t)1;
+  part = j >= row->first[2] ? 2 : j >= row->first[1] ? 1 : 0;
+  *cosine = row->table[part][j - row->first[part]];
+  *sine = row->table[part][j - row->first[part] + 1];
 }
 
 static void rms_rope(const struct msk_rms_rope *p, int64_t r0, int64_t r1) {
-  check_rope(p);
   for (int64_t r = r0; r < r1; r++) {
     const float *x = p->x + r * p->x_ld;
     float *y = p->y + r * p->y_ld;
+    struct rope_row row = rope_row(p, r);
     double sum = 0, rstd = 1;
     if (p->weight) {
       for (int64_t j = 0; j < p->c; j++)
@@ -127,7 +133,7 @@ static void rms_rope(const struct msk_rms_rope *p, int64_t r0, int64_t r1) {
     }
     for (int64_t j = 0; j < p->c; j += 2) {
       double cosine, sine, a = x[j] * rstd, b = x[j + 1] * rstd;
-      rope_at(p, r, j, &cosine, &sine);
+      rope_at(&row, j, &cosine, &sine);
       if (p->weight) {
         a *= p->weight[j];
         b *= p->weight[j + 1];
@@ -139,36 +145,40 @@ static void rms_rope(const struct msk_rms_rope *p, int64_t r0, int64_t r1) {
 }
 
 /* Gradient of element j before the rotation. */
-static double unrotated(const struct msk_rms_rope *p, int64_t r, int64_t j, const float *dy) {
+static double unrotated(const struct rope_row *row, int64_t j, const float *dy) {
   double cosine, sine;
-  if (!p->rope_t)
+  if (!row->table[0])
     return dy[j];
-  rope_at(p, r, j, &cosine, &sine);
+  rope_at(row, j, &cosine, &sine);
   return j & 1 ? dy[j] * cosine - dy[j - 1] * sine : dy[j] * cosine + dy[j + 1] * sine;
 }
 
 static void rms_rope_backward(const struct msk_rms_rope *p, int64_t r0, int64_t r1, float *dweight) {
-  check_rope(p);
-  if (p->weight && dweight)
-    for (int64_t j = 0; j < p->c; j++) {
-      double sum = 0;
-      for (int64_t r = r0; r < r1; r++)
-        sum += unrotated(p, r, j, p->dy + r * p->dy_ld) * p->x[r * p->x_ld + j] * p->rstd[r];
-      dweight[j] = (float)(dweight[j] + sum);
+  for (int64_t j0 = 0; j0 < p->c && p->weight && dweight; j0 += COLUMNS) {
+    int64_t n = p->c - j0 < COLUMNS ? p->c - j0 : COLUMNS;
+    double sum[COLUMNS] = {0};
+    for (int64_t r = r0; r < r1; r++) {
+      struct rope_row row = rope_row(p, r);
+      for (int64_t j = 0; j < n; j++)
+        sum[j] += unrotated(&row, j0 + j, p->dy + r * p->dy_ld) * p->x[r * p->x_ld + j0 + j] * p->rstd[r];
     }
+    for (int64_t j = 0; j < n; j++)
+      dweight[j0 + j] = (float)(dweight[j0 + j] + sum[j]);
+  }
   for (int64_t r = r0; r < r1; r++) {
     const float *x = p->x + r * p->x_ld, *dy = p->dy + r * p->dy_ld;
     float *dx = p->dx + r * p->dx_ld;
+    struct rope_row row = rope_row(p, r);
     double rstd = p->weight ? p->rstd[r] : 1, dot = 0;
     int64_t step = p->rope_t ? 2 : 1;
     for (int64_t j = 0; j < p->c && p->weight; j++)
-      dot += unrotated(p, r, j, dy) * p->weight[j] * x[j] * rstd;
+      dot += unrotated(&row, j, dy) * p->weight[j] * x[j] * rstd;
     dot /= (double)p->c;
     /* Both elements of a pair are read before either is written: dx may be dy. */
     for (int64_t j = 0; j < p->c; j += step) {
       double g[2];
       for (int64_t k = 0; k < step; k++)
-        g[k] = unrotated(p, r, j + k, dy);
+        g[k] = unrotated(&row, j + k, dy);
       for (int64_t k = 0; k < step; k++)
         dx[j + k] = (float)(p->weight ? rstd * (g[k] * p->weight[j + k] - x[j + k] * rstd * dot) : g[k]);
     }
