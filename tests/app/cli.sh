@@ -43,7 +43,7 @@ only_json() {
 
 check "help of the program" ends 0 --help
 check "help names the commands" says out '^  generate '
-for command in generate train models inspect export render-scenes; do
+for command in generate train models inspect export bench render-scenes; do
   check "help of $command" ends 0 $command --help
   check "help of $command shows its use" says out "usage: megaslide $command"
 done
