@@ -17,7 +17,8 @@ struct msk_depthwise {
 
 struct msk_conv_ops {
   const char *name;
-  /* Lines [l0,l1) of the T*H lines of y. scratch: depthwise_scratch bytes. */
+  /* Lines [l0,l1) of the T*H lines of y. scratch: depthwise_scratch bytes. Each call packs the weights and the lines
+   * around its range, which a range of a few lines repays, and one of whole planes best. */
   size_t (*depthwise_scratch)(const struct msk_depthwise *p);
   void (*depthwise)(const struct msk_depthwise *p, int64_t l0, int64_t l1, void *scratch);
   void (*depthwise_backward_x)(const struct msk_depthwise *p, int64_t l0, int64_t l1, void *scratch);

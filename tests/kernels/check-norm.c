@@ -523,7 +523,7 @@ static void bench_set(const struct msk_norm_ops *ops, const char *set) {
       {"add", bench_add, 12},
       {"sum_squares", bench_squares, 4},
   };
-  struct bench k = {.ops = ops, .rows = 8192, .channels = 1536};
+  struct bench k = {.ops = ops, .rows = strcmp(set, "c") ? 8192 : 512, .channels = 1536};
   int64_t n = k.rows * k.channels, lattice[3] = {8, 32, 32};
   float *angles = check_alloc_f32(32 * 22);
   k.a = normal(n, 1);
@@ -573,7 +573,7 @@ static void bench_set(const struct msk_norm_ops *ops, const char *set) {
   memcpy(k.rope.lattice, lattice, sizeof lattice);
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
     char name[64];
-    snprintf(name, sizeof name, "%s %s [8192,1536]", runs[i].name, set);
+    snprintf(name, sizeof name, "%s %s [%d,%d]", runs[i].name, set, (int)k.rows, (int)k.channels);
     check_bench(name, check_time(runs[i].run, &k), 0, runs[i].bytes * (double)n);
   }
   check_free_all();
