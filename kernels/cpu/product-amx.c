@@ -21,7 +21,6 @@ MSK_INLINE void tile_32x32(struct msk_tile t) {
     _tile_loadd(2, t.acc + 16 * 32, 128);
     _tile_loadd(3, t.acc + 16 * 32 + 16, 128);
   }
-  int64_t count = t.lines < 32 ? (32 + t.lines - 1) / (t.lines > 0 ? t.lines : 1) : 1;
   for (int64_t l = 0; l < t.lines; l++, t.a += 2048, t.b += MSK_PANEL_LINE, t.ahead += t.ahead_step) {
     for (int64_t x = 0; x < t.ahead_step; x += 64)
       _mm_prefetch(t.ahead + x, _MM_HINT_T1);
@@ -33,7 +32,6 @@ MSK_INLINE void tile_32x32(struct msk_tile t) {
     _tile_stream_loadd(5, t.a + 1024, 64);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    msk_finish_rows(t.finish, count);
   }
   _tile_stored(0, t.acc, 128);
   _tile_stored(1, t.acc + 16, 128);

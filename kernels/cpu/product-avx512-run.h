@@ -6,39 +6,45 @@
 #pragma once
 #include "cpu/product-avx512-pack.h"
 
-/* 2^t for |t| <= 126: 2^n times a polynomial on [-1/2, 1/2], minimax of the relative error (3e-9; 8e-8 in
- * float32). */
-MSK_INLINE __m512 msk_exp2_16(__m512 t) {
-  __m512 n = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(t, n);
-  __m512 y = _mm512_set1_ps(0x1.470b4ap-13f);
-  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.5f7276p-10f));
-  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.3b270ep-7f));
-  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.c6ae72p-5f));
-  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.ebfbe2p-3f));
-  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.62e432p-1f));
-  y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(y, n);
+/* 2^t: 2^floor t times a polynomial on [0, 1], minimax of the relative error: 1.5e-7 in float32, or 2.7e-6
+ * where the result goes to bfloat16, whose own step is 4e-3. t = -infinity gives 0. */
+MSK_INLINE __m512 msk_exp2_16(__m512 t, int rough) {
+  __m512 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC), y;
+  if (rough) {
+    y = _mm512_fmadd_ps(_mm512_set1_ps(0x1.bb7cd4p-7f), f, _mm512_set1_ps(0x1.aa13f0p-5f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.ee798ap-3f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.62d166p-1f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.00002cp+0f));
+  } else {
+    y = _mm512_fmadd_ps(_mm512_set1_ps(0x1.ec320ap-10f), f, _mm512_set1_ps(0x1.26900cp-7f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.c95444p-5f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.ebd5a8p-3f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.62e4f6p-1f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0x1.fffffep-1f));
+  }
+  return _mm512_scalef_ps(y, t);
 }
 
-/* x / (1 + 2^t): x times the logistic function of -t ln 2. The limits keep the reciprocal normal; NaN passes.
- */
-MSK_INLINE __m512 msk_logistic_times(__m512 x, __m512 t) {
-  t = _mm512_max_ps(_mm512_set1_ps(-120), _mm512_min_ps(_mm512_set1_ps(120), t));
-  __m512 d = _mm512_add_ps(_mm512_set1_ps(1), msk_exp2_16(t)), r = _mm512_rcp14_ps(d);
-  r = _mm512_fmadd_ps(r, _mm512_fnmadd_ps(d, r, _mm512_set1_ps(1)), r);
+/* x / (1 + 2^t): x times the logistic function of -t ln 2. The limit keeps the reciprocal normal; NaN passes.
+ * The estimate of the reciprocal is good to 6e-5, a step of Newton's makes it exact to float32. */
+MSK_INLINE __m512 msk_logistic_times(__m512 x, __m512 t, int rough) {
+  __m512 power = msk_exp2_16(_mm512_min_ps(_mm512_set1_ps(120), t), rough);
+  __m512 d = _mm512_add_ps(_mm512_set1_ps(1), power), r = _mm512_rcp14_ps(d);
+  if (!rough)
+    r = _mm512_fmadd_ps(r, _mm512_fnmadd_ps(d, r, _mm512_set1_ps(1)), r);
   return _mm512_mul_ps(x, r);
 }
 
 /* tanh (u) = 1 - 2 / (1 + exp (2 u)), so gelu (x) = x / (1 + exp (-2 sqrt (2 / pi) (x + 0.044715 x^3))). */
-MSK_INLINE __m512 msk_gelu_16(__m512 x) {
+MSK_INLINE __m512 msk_gelu_16(__m512 x, int rough) {
   const float scale = -2.0f * 0.7978845608f * 1.4426950409f;
   __m512 x2 = _mm512_mul_ps(x, x);
   __m512 slope = _mm512_fmadd_ps(x2, _mm512_set1_ps(0.044715f * scale), _mm512_set1_ps(scale));
-  return msk_logistic_times(x, _mm512_mul_ps(x, slope));
+  return msk_logistic_times(x, _mm512_mul_ps(x, slope), rough);
 }
 
-MSK_INLINE __m512 msk_silu_16(__m512 x) {
-  return msk_logistic_times(x, _mm512_mul_ps(x, _mm512_set1_ps(-1.4426950409f)));
+MSK_INLINE __m512 msk_silu_16(__m512 x, int rough) {
+  return msk_logistic_times(x, _mm512_mul_ps(x, _mm512_set1_ps(-1.4426950409f)), rough);
 }
 
 MSK_INLINE void msk_store_16(void *x, enum msk_type type, int64_t i, __mmask16 mask, __m512 v) {
@@ -48,61 +54,111 @@ MSK_INLINE void msk_store_16(void *x, enum msk_type type, int64_t i, __mmask16 m
     _mm256_mask_storeu_epi16((uint16_t *)x + i, mask, msk_f32_to_bf16_16(v));
 }
 
-/* An epilogue under way: sums [rows][32] of C at row i, column j. */
-struct msk_finish {
-  const struct msk_product *p;
-  const float *acc;
-  int64_t i, j, rows, done;
-  __mmask16 mask[2];
+/* The steps of an epilogue. Where a set of them is common its loop is compiled for it, without the questions.
+ */
+struct msk_steps {
+  int bias, pre, pre_type, act, gate, residual, accumulate, c_type;
 };
 
-MSK_INLINE struct msk_finish msk_finish_begin(const struct msk_product *p, const float *acc, int64_t i, int64_t j,
-                                              int64_t rows, int64_t columns) {
-  return (struct msk_finish){p, acc, i, j, rows, 0, {msk_mask16(columns), msk_mask16(columns - 16)}};
+static const struct msk_steps msk_common_steps[] = {
+    {.bias = 1},
+    {.bias = 1, .gate = 1, .residual = 1},
+    {.bias = 1, .pre = 1, .pre_type = MSK_BF16, .act = MSK_ACT_GELU_TANH, .c_type = MSK_BF16},
+    {.bias = 1, .act = MSK_ACT_GELU_TANH, .c_type = MSK_BF16},
+    {.accumulate = 1},
+    {.bias = 0},
+};
+
+MSK_INLINE struct msk_steps msk_steps_of(const struct msk_product *p) {
+  return (struct msk_steps){p->bias != NULL, p->pre != NULL,      p->pre ? p->pre_type : 0, p->act,
+                            p->gate != NULL, p->residual != NULL, p->accumulate != 0,       p->c_type};
 }
 
-/* The next `count` rows, or as many as are left. */
-MSK_INLINE void msk_finish_rows(struct msk_finish *f, int64_t count) {
-  const struct msk_product *p = f->p;
-  int64_t end = f->rows - f->done < count ? f->rows : f->done + count, left = 0;
-  const float *gate = NULL;
-  if (p->gate) {
-    int64_t i = f->i + f->done;
-    left = p->gate_rows - i % p->gate_rows;
-    gate = p->gate + i / p->gate_rows * p->gate_ld + f->j;
+/* The place among the common ones, or their number. */
+static inline int msk_steps_place(const struct msk_product *p) {
+  struct msk_steps steps = msk_steps_of(p);
+  int i = 0, n = (int)(sizeof msk_common_steps / sizeof *msk_common_steps);
+  while (i < n && memcmp(&steps, &msk_common_steps[i], sizeof steps))
+    i++;
+  return i;
+}
+
+/* A tile of C whose sums [rows][32] are done. */
+struct msk_done {
+  const struct msk_product *p;
+  const float *acc;
+  int64_t i, j, rows, columns;
+};
+
+/* `whole`: all 32 columns are there. Everything is read into locals first, for stores may alias what p points
+ * to. */
+MSK_INLINE void msk_finish_steps(struct msk_done d, struct msk_steps steps, int whole) {
+  const struct msk_product p = *d.p;
+  const __mmask16 masks[2] = {whole ? 0xffff : msk_mask16(d.columns),
+                              whole ? 0xffff : msk_mask16(d.columns - 16)};
+  const float *gate = NULL, *acc = d.acc;
+  int64_t i = d.i, stop = d.i + d.rows, j = d.j, left = 0;
+  if (steps.gate) {
+    left = p.gate_rows - i % p.gate_rows;
+    gate = p.gate + i / p.gate_rows * p.gate_ld + j;
   }
-  for (; f->done < end; f->done++) {
-    int64_t i = f->i + f->done;
+  for (; i < stop; i++, acc += MSK_PANEL) {
+#pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
-      int64_t j = f->j + 16 * h;
-      __mmask16 mask = f->mask[h];
-      __m512 v = _mm512_load_ps(f->acc + f->done * MSK_PANEL + 16 * h);
-      if (p->bias)
-        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, p->bias + j));
-      if (p->pre)
-        msk_store_16(p->pre, p->pre_type, i * p->pre_ld + j, mask, v);
-      if (p->act == MSK_ACT_GELU_TANH)
-        v = msk_gelu_16(v);
-      else if (p->act == MSK_ACT_SILU)
-        v = msk_silu_16(v);
-      if (gate)
+      __mmask16 mask = masks[h];
+      int64_t at = j + 16 * h;
+      __m512 v = _mm512_load_ps(acc + 16 * h);
+      if (steps.bias)
+        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, p.bias + at));
+      if (steps.pre)
+        msk_store_16(p.pre, steps.pre_type, i * p.pre_ld + at, mask, v);
+      if (steps.act == MSK_ACT_GELU_TANH)
+        v = msk_gelu_16(v, steps.c_type == MSK_BF16);
+      else if (steps.act == MSK_ACT_SILU)
+        v = msk_silu_16(v, steps.c_type == MSK_BF16);
+      if (steps.gate)
         v = _mm512_mul_ps(v, _mm512_maskz_loadu_ps(mask, gate + 16 * h));
-      if (p->residual)
-        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, p->residual + i * p->residual_ld + j));
-      if (p->accumulate)
-        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, (const float *)p->c + i * p->c_ld + j));
-      msk_store_16(p->c, p->c_type, i * p->c_ld + j, mask, v);
+      if (steps.residual)
+        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, p.residual + i * p.residual_ld + at));
+      if (steps.accumulate)
+        v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, (const float *)p.c + i * p.c_ld + at));
+      msk_store_16(p.c, steps.c_type, i * p.c_ld + at, mask, v);
     }
-    if (gate && --left == 0) {
-      gate += p->gate_ld;
-      left = p->gate_rows;
+    if (steps.gate && --left == 0) {
+      gate += p.gate_ld;
+      left = p.gate_rows;
     }
   }
 }
 
-/* acc (+)= A block (lines of height x 64 bytes) times B panel (lines of MSK_PANEL_LINE); `first`: acc starts at 0.
- * Between the lines it may prefetch `ahead`, `ahead_step` bytes for each line, which the next tiles read, and continue
- * the epilogue of the tile before (`finish`), which leaves most of a processor that has AMX idle otherwise. */
+static __attribute__((noinline)) void msk_finish(struct msk_done d, int place) {
+  switch (d.columns == MSK_PANEL ? place : -1) {
+  case 0:
+    msk_finish_steps(d, msk_common_steps[0], 1);
+    return;
+  case 1:
+    msk_finish_steps(d, msk_common_steps[1], 1);
+    return;
+  case 2:
+    msk_finish_steps(d, msk_common_steps[2], 1);
+    return;
+  case 3:
+    msk_finish_steps(d, msk_common_steps[3], 1);
+    return;
+  case 4:
+    msk_finish_steps(d, msk_common_steps[4], 1);
+    return;
+  case 5:
+    msk_finish_steps(d, msk_common_steps[5], 1);
+    return;
+  default:
+    msk_finish_steps(d, msk_steps_of(d.p), 0);
+  }
+}
+
+/* acc (+)= A block (lines of height x 64 bytes) times B panel (lines of MSK_PANEL_LINE); `first`: acc starts
+ * at 0. Between the lines it may prefetch `ahead`, `ahead_step` bytes for each line, which the next tiles
+ * read. */
 struct msk_tile {
   const char *a, *b;
   int64_t lines;
@@ -110,7 +166,6 @@ struct msk_tile {
   int first;
   const char *ahead;
   int64_t ahead_step;
-  struct msk_finish *finish;
 };
 
 typedef void (*msk_tile_fn)(struct msk_tile t);
@@ -127,14 +182,15 @@ MSK_INLINE int64_t msk_round_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-/* Scratch: [rows of A][sums of rows x columns, or of two tiles if k is one block][a row to gather taps in]. */
+/* Scratch: [rows of A][sums of rows x columns, or of one tile if k is one block][a row to gather taps in].
+ */
 MSK_INLINE int64_t msk_packed_rows(const struct msk_product *p, struct msk_tiling t) {
   return msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
 }
 
 MSK_INLINE int64_t msk_sums(const struct msk_product *p, struct msk_tiling t) {
   if (msk_lines(t.line, p->k) <= t.lines)
-    return 2 * t.height * MSK_PANEL;
+    return t.height * MSK_PANEL;
   return msk_packed_rows(p, t) * msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
 }
 
@@ -151,8 +207,7 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
   char *a = scratch;
   float *sums = (float *)(a + msk_packed_rows(p, t) * lines * 64);
   char *row = (char *)(sums + msk_sums(p, t));
-  struct msk_finish finish = {.p = p};
-  int64_t turn = 0; /* between the sums of two tiles */
+  int place = msk_steps_place(p);
   for (int64_t i0 = m0; i0 < m1; i0 += t.rows) {
     int64_t rows = m1 - i0 < t.rows ? m1 - i0 : t.rows, blocks = (rows + t.height - 1) / t.height;
     if (p->a_type == MSK_F32)
@@ -173,21 +228,18 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
           else if (j + MSK_PANEL >= n1)
             step = 0;
           for (int64_t r = 0; r < rows; r += t.height) {
-            float *acc = sums + (turn ^= t.height * MSK_PANEL);
-            if (parts > 1)
-              acc = sums + ((j - j0) * blocks + r / t.height * MSK_PANEL) * t.height;
-            tile((struct msk_tile){a + r / t.height * block_bytes + l * t.height * 64, b, here, acc, l == 0, ahead, step,
-                                   &finish});
+            float *acc = parts > 1 ? sums + ((j - j0) * blocks + r / t.height * MSK_PANEL) * t.height : sums;
+            tile((struct msk_tile){a + r / t.height * block_bytes + l * t.height * 64, b, here, acc, l == 0,
+                                   ahead, step});
             ahead += here * step;
-            msk_finish_rows(&finish, t.height);
             if (last)
-              finish = msk_finish_begin(p, acc, i0 + r, j, rows - r < t.height ? rows - r : t.height,
-                                        j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL);
+              msk_finish((struct msk_done){p, acc, i0 + r, j, rows - r < t.height ? rows - r : t.height,
+                                           j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL},
+                         place);
           }
         }
         l += here;
       } while (l < lines);
     }
   }
-  msk_finish_rows(&finish, t.height);
 }
