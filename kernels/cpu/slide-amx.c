@@ -180,28 +180,41 @@ static void engine_sums(const float *rows, int64_t ld, int64_t blocks, engine_el
   }
 }
 
-static void engine_outer(const float *rows, int64_t ld, int64_t blocks, engine_element *narrow,
-                         const engine_element *across, const int32_t *list, int64_t depth, float *sums) {
-  for (int64_t i = 0; i < blocks; i++) {
-    float *block = sums + list[i] * SLIDE_BLOCK * depth;
-    for (int64_t half = 0; half < 2; half++)
-      for (int64_t pair = 0; pair < 8; pair++) {
-        const float *row = rows + 2 * pair * ld + i * 32 + half * 16;
-        _mm512_storeu_si512(narrow + (half * 8 + pair) * 32,
-                            interleave(_mm512_loadu_ps(row), _mm512_loadu_ps(row + ld)));
-      }
-    MEMORY_BARRIER();
-    for (int64_t c = 0; c < depth; c += 16, block += 2 * 256) {
-      _tile_loadd(6, across + c * 16, 32);
-      _tile_loadd(0, block, 64);
-      _tile_loadd(7, narrow, 64);
-      _tile_dpbf16ps(0, 6, 7);
-      _tile_stored(0, block, 64);
-      _tile_loadd(1, block + 256, 64);
-      _tile_loadd(7, narrow + 8 * 32, 64);
-      _tile_dpbf16ps(1, 6, 7);
-      _tile_stored(1, block + 256, 64);
+/* Per block two operands (16 cells each) of [8 lane pairs][16 cells][2]. */
+static void engine_across(const float *rows, int64_t ld, int64_t blocks, engine_element *across) {
+  for (int64_t half = 0; half < 2 * blocks; half++)
+    for (int64_t pair = 0; pair < 8; pair++, across += 32) {
+      const float *row = rows + 2 * pair * ld + half * 16;
+      _mm512_store_si512(across, interleave(_mm512_loadu_ps(row), _mm512_loadu_ps(row + ld)));
     }
+}
+
+struct engine_part {
+  const engine_element *rows, *query;
+};
+
+static void engine_outer(const struct engine_part *parts, int count, int64_t depth, float *block) {
+  MEMORY_BARRIER();
+  for (int64_t c = 0; c < depth; c += 32, block += 4 * 256) {
+    _tile_loadd(0, block, 64);
+    _tile_loadd(1, block + 256, 64);
+    _tile_loadd(2, block + 512, 64);
+    _tile_loadd(3, block + 768, 64);
+    for (int n = 0; n < count; n++) {
+      _tile_loadd(6, parts[n].query + c * 16, 32);
+      _tile_loadd(7, parts[n].rows, 64);
+      _tile_dpbf16ps(0, 6, 7);
+      _tile_loadd(7, parts[n].rows + 256, 64);
+      _tile_dpbf16ps(1, 6, 7);
+      _tile_loadd(6, parts[n].query + c * 16 + 256, 32);
+      _tile_dpbf16ps(3, 6, 7);
+      _tile_loadd(7, parts[n].rows, 64);
+      _tile_dpbf16ps(2, 6, 7);
+    }
+    _tile_stored(0, block, 64);
+    _tile_stored(1, block + 256, 64);
+    _tile_stored(2, block + 512, 64);
+    _tile_stored(3, block + 768, 64);
   }
 }
 
@@ -222,7 +235,7 @@ static void engine_flush(const float *block, int64_t count, int64_t channels, in
     }
 }
 
-#include "slide-run.h"
+#include "slide-backward.h"
 
 void msk_slide_init_amx(struct msk_slide_ops *bf16) {
   *bf16 = (struct msk_slide_ops){

@@ -116,20 +116,31 @@ static void engine_sums(const float *rows, int64_t ld, int64_t blocks, engine_el
     }
 }
 
-static void engine_outer(const float *rows, int64_t ld, int64_t blocks, engine_element *narrow,
-                         const engine_element *across, const int32_t *list, int64_t depth, float *sums) {
+static void engine_across(const float *rows, int64_t ld, int64_t blocks, engine_element *across) {
   for (int64_t i = 0; i < blocks; i++)
-    for (int64_t j = 0; j < 32; j += 8)
-      for (int64_t c = 0; c < depth; c += 32) {
-        float *to = sums + (list[i] * SLIDE_BLOCK + j) * depth + c;
-        const float *weight = rows + i * 32 + j, *query = across + c;
-        __mmask16 second = c + 16 < depth ? 0xffff : 0;
-        __m512 sum[8][2];
-        for (int k = 0; k < 8; k++) {
-          sum[k][0] = _mm512_load_ps(to + k * depth);
-          sum[k][1] = _mm512_maskz_loadu_ps(second, to + k * depth + 16);
-        }
-        for (int64_t lane = 0; lane < 16; lane++, weight += ld, query += depth) {
+    for (int64_t lane = 0; lane < 16; lane++, across += 32) {
+      _mm512_store_ps(across, _mm512_loadu_ps(rows + lane * ld + i * 32));
+      _mm512_store_ps(across + 16, _mm512_loadu_ps(rows + lane * ld + i * 32 + 16));
+    }
+}
+
+struct engine_part {
+  const engine_element *rows, *query;
+};
+
+static void engine_outer(const struct engine_part *parts, int count, int64_t depth, float *block) {
+  for (int64_t j = 0; j < 32; j += 8)
+    for (int64_t c = 0; c < depth; c += 32) {
+      float *to = block + j * depth + c;
+      __mmask16 second = c + 16 < depth ? 0xffff : 0;
+      __m512 sum[8][2];
+      for (int k = 0; k < 8; k++) {
+        sum[k][0] = _mm512_load_ps(to + k * depth);
+        sum[k][1] = _mm512_maskz_loadu_ps(second, to + k * depth + 16);
+      }
+      for (int n = 0; n < count; n++) {
+        const float *weight = parts[n].rows + j, *query = parts[n].query + c;
+        for (int64_t lane = 0; lane < 16; lane++, weight += 32, query += depth) {
           __m512 value[2] = {_mm512_load_ps(query), _mm512_maskz_loadu_ps(second, query + 16)};
           for (int k = 0; k < 8; k++) {
             __m512 one = _mm512_set1_ps(weight[k]);
@@ -137,11 +148,12 @@ static void engine_outer(const float *rows, int64_t ld, int64_t blocks, engine_e
             sum[k][1] = _mm512_fmadd_ps(one, value[1], sum[k][1]);
           }
         }
-        for (int k = 0; k < 8; k++) {
-          _mm512_store_ps(to + k * depth, sum[k][0]);
-          _mm512_mask_storeu_ps(to + k * depth + 16, second, sum[k][1]);
-        }
       }
+      for (int k = 0; k < 8; k++) {
+        _mm512_store_ps(to + k * depth, sum[k][0]);
+        _mm512_mask_storeu_ps(to + k * depth + 16, second, sum[k][1]);
+      }
+    }
 }
 
 static void engine_flush(const float *block, int64_t count, int64_t channels, int64_t depth, float *x,
@@ -155,7 +167,7 @@ static void engine_flush(const float *block, int64_t count, int64_t channels, in
     }
 }
 
-#include "slide-run.h"
+#include "slide-backward.h"
 
 void msk_slide_init_avx512(struct msk_slide_ops *f32, struct msk_slide_ops *bf16) {
   *f32 = (struct msk_slide_ops){

@@ -53,9 +53,14 @@ struct slide_tile {
   int64_t ld;        /* floats of a score row: cells and one vector of slack */
   int64_t blocks;
   int32_t stride_t, stride_y;
+  /* set by the owner of the memory before slide_tile_place */
+  struct slide_point *points; /* [K] */
+  __m512 *tangents;           /* tanh (z / s) in the order of z, or NULL: not wanted */
+  int32_t *list;              /* packed blocks in the order of a score row */
 };
 
-/* Cells that offsets can move a point by. Sizes must not depend on z, which callers set after they asked for them. */
+/* Cells that offsets can move a point by. Sizes must not depend on z, which callers set after they asked for
+ * them. */
 static inline int64_t slide_reach(const struct msk_slide *p, int axis) {
   int64_t reach = (int64_t)ceilf(p->bounds[axis]);
   return reach < p->lattice[axis] ? reach : p->lattice[axis];
@@ -118,7 +123,7 @@ static inline __m512i slide_split(__m512 z, float bound, __m512 *fraction, __m51
     *fraction = *tangent = _mm512_setzero_ps();
     return _mm512_setzero_si512();
   }
-  *tangent = slide_tanh(_mm512_div_ps(z, _mm512_set1_ps(bound)));
+  *tangent = slide_tanh(_mm512_mul_ps(z, _mm512_set1_ps(1 / bound)));
   delta = _mm512_mul_ps(*tangent, _mm512_set1_ps(bound));
   whole = _mm512_roundscale_ps(delta, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   *fraction = _mm512_sub_ps(delta, whole);
@@ -229,8 +234,8 @@ static inline int64_t slide_tile_cell(const struct slide_tile *tile, const struc
 
 /* Packed blocks of the halo in the order of a score row. A ring of frames holds frame t at t % ring; ring 0:
  * at t. */
-static inline void slide_tile_list(const struct slide_tile *tile, const struct msk_slide *p, int64_t ring,
-                                   int32_t *list) {
+static inline void slide_tile_list(const struct slide_tile *tile, const struct msk_slide *p, int64_t ring) {
+  int32_t *list = tile->list;
   struct slide_grid g = slide_grid(p);
   for (int64_t t = tile->first[0]; t <= tile->last[0]; t++)
     for (int64_t s = 0; s < tile->segments; s++) {
@@ -242,11 +247,12 @@ static inline void slide_tile_list(const struct slide_tile *tile, const struct m
 }
 
 /* Places all points of a tile: raw holds z by slide_load_offsets. both: upper corners are read even where
- * they weigh 0. tangents (NULL: not wanted) receives tanh (z / s) in the order of z. */
+ * they weigh 0. */
 static inline void slide_tile_place(struct slide_tile *tile, const struct msk_slide *p, const __m512 *raw,
-                                    int both, struct slide_point *points, __m512 *tangents) {
+                                    int both) {
   __m512i base[3], whole[3];
-  __m512 fraction[3], tangent;
+  __m512 fraction[3], tangent, *tangents = tile->tangents;
+  struct slide_point *points = tile->points;
   struct slide_hull hull;
   int64_t volume = 0, low[3] = {255, 255, 255}, high[3] = {0, 0, 0}, at[3], j = 0;
   int small = 1;
