@@ -47,15 +47,15 @@ static int run(const struct msa_command *command, int argc, char **argv) {
   struct ms_error error = {0};
   struct ms_machine machine;
   const char *what = NULL;
-  char data_folder[4096];
+  struct msa_folders folders;
   int count, status;
   if (msa_command_begin(command, argc, argv, &args, &args.json, &what, 1, &count, &output, &status))
     return status;
   const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
   struct table table = {.output = &output};
   const double start = ms_seconds();
-  msa_data_folder(data_folder, sizeof data_folder);
-  status = msa_machine_from_args(&args.machine, data_folder, &machine, &error);
+  msa_folders_find(&folders);
+  status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
   if (status == 0)
     status = ms_bench(what, &machine, &hooks, put_row, &table, &error);
   if (status == 0)

@@ -99,8 +99,6 @@ static void tell_result(struct msa_output *output, const struct ms_generate_job 
   msa_output_say(output, "%s: %d frames of %dx%d at %g a second, seed %lld, %lld tokens, %.1f s", job->output,
                  r->frames, r->width, r->height, r->fps, (long long)r->seed, (long long)r->tokens,
                  r->seconds);
-  if (r->skipped_words[0])
-    msa_output_note(output, "the model does not know these words and did without them: %s", r->skipped_words);
 }
 
 static int check_prompt(int count, const char *prompt, struct ms_error *error) {
@@ -122,19 +120,18 @@ static int run(const struct msa_command *command, int argc, char **argv) {
   struct ms_machine machine;
   struct ms_generate_result result = {0};
   const char *prompt = NULL;
-  char data_folder[4096], model_folder[4096], path[256];
+  struct msa_folders folders;
+  char path[256];
   int count, status;
   if (msa_command_begin(command, argc, argv, &args, &args.json, &prompt, 1, &count, &output, &status))
     return status;
   const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
   struct ms_generate_job job = ms_generate_job_default();
-  msa_data_folder(data_folder, sizeof data_folder);
+  msa_folders_find(&folders);
 
   status = check_prompt(count, prompt, &error);
   if (status == 0)
-    status = msa_machine_from_args(&args.machine, data_folder, &machine, &error);
-  if (status == 0)
-    status = msa_find_model(args.model, data_folder, model_folder, sizeof model_folder, &error);
+    status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
   if (status == 0) {
     if (!args.output) {
       name_after_prompt(prompt, path, sizeof path);
@@ -142,7 +139,7 @@ static int run(const struct msa_command *command, int argc, char **argv) {
     }
     job.prompt = prompt;
     job.negative = args.negative;
-    job.model = model_folder;
+    job.model = args.model;
     job.output = args.output;
     job.width = args.size[0];
     job.height = args.size[1];

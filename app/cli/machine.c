@@ -2,9 +2,12 @@
 
 #include <string.h>
 
-#include "ms-models.h"
+void msa_folders_find(struct msa_folders *folders) {
+  msa_data_folder(folders->data, sizeof folders->data);
+  msa_user_models_folder(folders->user_models, sizeof folders->user_models);
+}
 
-int msa_machine_from_args(const struct msa_machine_args *args, const char *data_folder,
+int msa_machine_from_args(const struct msa_machine_args *args, const struct msa_folders *folders,
                           struct ms_machine *machine, struct ms_error *error) {
   if (args->device && !strcmp(args->device, "cuda"))
     return ms_error_set(error, MS_EDEVICE,
@@ -17,14 +20,8 @@ int msa_machine_from_args(const struct msa_machine_args *args, const char *data_
       .threads = (int)args->threads,
       .reference = args->reference,
       .host_memory = args->host_memory,
-      .data_folder = data_folder,
+      .data_folder = folders->data,
+      .user_folder = folders->user_models,
   };
   return 0;
-}
-
-int msa_find_model(const char *name, const char *data_folder, char *folder, size_t size,
-                   struct ms_error *error) {
-  char user_folder[4096];
-  msa_user_models_folder(user_folder, sizeof user_folder);
-  return ms_model_find(name, data_folder, user_folder, folder, size, error);
 }

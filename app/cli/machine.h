@@ -31,10 +31,13 @@ struct msa_machine_args {
         .help = "use the slow reference kernels, to look for faults"                                         \
   }
 
-/* Fills in what the engine is given; data_folder must live as long. MS_EDEVICE if there is no such device,
+/* The folders that a job is given. */
+struct msa_folders {
+  char data[4096], user_models[4096];
+};
+void msa_folders_find(struct msa_folders *folders);
+
+/* Fills in what the engine is given; folders must live as long. MS_EDEVICE if there is no such device,
  * MS_EUSAGE if the memory sizes contradict each other. */
-int msa_machine_from_args(const struct msa_machine_args *args, const char *data_folder,
+int msa_machine_from_args(const struct msa_machine_args *args, const struct msa_folders *folders,
                           struct ms_machine *machine, struct ms_error *error);
-/* The folder of a model named in one of the usual places (ms_model_find), or its error. */
-int msa_find_model(const char *name, const char *data_folder, char *folder, size_t size,
-                   struct ms_error *error);

@@ -15,16 +15,6 @@ struct args {
   int json;
 };
 
-struct folders {
-  char data[4096], data_models[4200], user_models[4096];
-};
-
-static void find_folders(struct folders *folders) {
-  msa_data_folder(folders->data, sizeof folders->data);
-  snprintf(folders->data_models, sizeof folders->data_models, "%s/models", folders->data);
-  msa_user_models_folder(folders->user_models, sizeof folders->user_models);
-}
-
 static const char *format_count(double count, char *text, size_t size) {
   if (count >= 1e9)
     snprintf(text, size, "%.2f B", count / 1e9);
@@ -61,23 +51,25 @@ static void list_model(void *data, const struct ms_model_info *info) {
 
 static int list(struct msa_output *output, const struct args *args, const char *subject,
                 struct ms_error *error) {
-  struct folders folders;
+  struct msa_folders folders;
   struct listing listing = {.output = output};
-  find_folders(&folders);
-  ms_models_list(folders.data_models, list_model, &listing);
+  msa_folders_find(&folders);
+  char data_models[4200];
+  snprintf(data_models, sizeof data_models, "%s/models", folders.data);
+  ms_models_list(data_models, list_model, &listing);
   ms_models_list(folders.user_models, list_model, &listing);
   msa_output_event(output, "result", json_pack("{s:i}", "models", listing.count));
   if (!listing.count)
-    msa_output_say(output, "no models in %s and %s", folders.data_models, folders.user_models);
+    msa_output_say(output, "no models in %s and %s", data_models, folders.user_models);
   return 0;
 }
 
 static int show(struct msa_output *output, const struct args *args, const char *subject,
                 struct ms_error *error) {
-  struct folders folders;
+  struct msa_folders folders;
   struct ms_model_info info = {0};
   char folder[4096], text[32];
-  find_folders(&folders);
+  msa_folders_find(&folders);
   int status = ms_model_find(subject, folders.data, folders.user_models, folder, sizeof folder, error);
   if (status == 0)
     status = ms_model_info_read(&info, folder, error);
@@ -108,9 +100,9 @@ static int tell_folder(struct msa_output *output, const char *folder, const char
 
 static int verify(struct msa_output *output, const struct args *args, const char *subject,
                   struct ms_error *error) {
-  struct folders folders;
+  struct msa_folders folders;
   char folder[4096];
-  find_folders(&folders);
+  msa_folders_find(&folders);
   int status = ms_model_find(subject, folders.data, folders.user_models, folder, sizeof folder, error);
   if (status == 0)
     status = ms_model_verify(folder, error);
@@ -144,9 +136,9 @@ static int check_name(const char *name, struct ms_error *error) {
 static int import(struct msa_output *output, const struct args *args, const char *subject,
                   struct ms_error *error) {
   const struct ms_hooks hooks = msa_output_hooks(output, msa_cancel_flag());
-  struct folders folders;
+  struct msa_folders folders;
   char from[4096], to[4400];
-  find_folders(&folders);
+  msa_folders_find(&folders);
   snprintf(from, sizeof from, "%s", subject);
   for (size_t n = strlen(from); n > 1 && from[n - 1] == '/'; n--)
     from[n - 1] = 0;
@@ -166,9 +158,9 @@ static int import(struct msa_output *output, const struct args *args, const char
 static int init(struct msa_output *output, const struct args *args, const char *subject,
                 struct ms_error *error) {
   const struct ms_hooks hooks = msa_output_hooks(output, msa_cancel_flag());
-  struct folders folders;
-  find_folders(&folders);
-  const struct ms_machine machine = {.data_folder = folders.data};
+  struct msa_folders folders;
+  msa_folders_find(&folders);
+  const struct ms_machine machine = {.data_folder = folders.data, .user_folder = folders.user_models};
   if (!args->output)
     return ms_error_set(error, MS_EUSAGE, "no folder for the new model: give one with -o DIR");
   int status = ms_model_create(subject, args->output, (uint64_t)args->seed, &machine, &hooks, error);
@@ -181,10 +173,10 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 
 static int remove_model(struct msa_output *output, const struct args *args, const char *subject,
                         struct ms_error *error) {
-  struct folders folders;
+  struct msa_folders folders;
   struct stat info;
   char folder[4400], config[4500];
-  find_folders(&folders);
+  msa_folders_find(&folders);
   int status = check_name(subject, error);
   if (status < 0)
     return status;

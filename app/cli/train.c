@@ -171,17 +171,13 @@ static int run_recipe(const struct args *args, const char *folder, const struct 
 
 static int run_job(const struct args *args, const char *folder, const struct ms_machine *machine,
                    const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
-  char model_folder[4096];
   struct ms_train_job job;
   if (!folder)
     return ms_error_set(error, MS_EUSAGE, "no folder of clips to train on");
-  int status = msa_find_model(args->model, machine->data_folder, model_folder, sizeof model_folder, error);
-  if (status < 0)
-    return status;
   ms_train_job_init(&job);
   fill_job(args, &job);
   job.dataset = folder;
-  job.model = model_folder;
+  job.model = args->model;
   return ms_train(&job, NULL, machine, hooks, result, error);
 }
 
@@ -208,16 +204,16 @@ static int run(const struct msa_command *command, int argc, char **argv) {
   struct ms_machine machine;
   struct ms_train_result result = {.loss = NAN, .validation_loss = NAN, .first_validation_loss = NAN};
   const char *folder = NULL;
-  char data_folder[4096];
+  struct msa_folders folders;
   int count, status;
   if (msa_command_begin(command, argc, argv, &args, &args.json, &folder, 1, &count, &output, &status))
     return status;
   const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
-  msa_data_folder(data_folder, sizeof data_folder);
+  msa_folders_find(&folders);
   if (!args.output)
     status = ms_error_set(&error, MS_EUSAGE, "no folder for the new model: give one with -o OUT");
   else
-    status = msa_machine_from_args(&args.machine, data_folder, &machine, &error);
+    status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
   if (status == 0)
     status = args.recipe ? run_recipe(&args, folder, &machine, &hooks, &result, &error)
                          : run_job(&args, folder, &machine, &hooks, &result, &error);

@@ -15,6 +15,7 @@ struct ms_machine {
   size_t host_memory; /* bytes the process may have resident at its peak; 0: 70 % of what is available at the
                          start */
   const char *data_folder; /* where models, configurations and recipes lie */
+  const char *user_folder; /* where the person's own models lie; NULL: none */
 };
 
 struct ms_progress {

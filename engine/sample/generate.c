@@ -160,7 +160,7 @@ static int override_attention(struct run *run, json_t *root, struct ms_error *er
 
 static int open_model(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   char folder[1024];
-  int code = ms_model_find(run->job.model, machine->data_folder, NULL, folder, sizeof folder, error);
+  int code = ms_model_find(run->job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   static const unsigned parts[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
   enum msk_precision precision = machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
   if (code == 0)

@@ -71,7 +71,7 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   int code = check_job(&job, error), own_source = 0;
   memset(result, 0, sizeof *result);
   if (code == 0)
-    code = ms_model_find(job.model, machine->data_folder, NULL, folder, sizeof folder, error);
+    code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)
     code = ms_train_output_open(job.output, job.resume, error);
   if (code == 0 && given)
