@@ -152,20 +152,43 @@ MSK_INLINE void msk_pack_row(const void *src, enum msk_type type, int64_t k, cha
     _mm512_store_si512(dst, msk_load_line(msk_at(src, type, l), type, k - l, line));
 }
 
-/* Where taps end inside lines, the row is gathered first: `row` has room for k elements and a line more. */
+/* Runs of 16 elements along the taps of one row. */
+struct msk_tap_walk {
+  const struct msk_product *p;
+  int64_t i, k_tap, tap, c;
+};
+
+MSK_INLINE __m512 msk_next_16(struct msk_tap_walk *w, enum msk_type type) {
+  if (w->tap == w->p->taps)
+    return _mm512_setzero_ps();
+  const void *x = msk_at(w->p->a, type, (w->i + w->p->tap_rows[w->tap]) * w->p->a_ld + w->c);
+  w->c += 16;
+  if (w->c == w->k_tap) {
+    w->c = 0;
+    w->tap++;
+  }
+  return msk_load_16(x, type, 0xffff);
+}
+
+/* A row of A with taps. Where taps end inside runs of 16, it is gathered first: `row` has room for it. */
 MSK_INLINE void msk_pack_row_taps(const struct msk_product *p, int64_t i, char *dst, int64_t stride,
-                                  char *row, enum msk_line line) {
-  int64_t k_tap = p->k / p->taps, step = msk_line_k(line), size = (int64_t)msk_type_size(p->a_type);
+                                  char *row, enum msk_line line, enum msk_type type) {
+  int64_t k_tap = p->k / p->taps, step = msk_line_k(line), size = (int64_t)msk_type_size(type);
   if (k_tap % step == 0) {
     for (int64_t tap = 0; tap < p->taps; tap++, dst += k_tap / step * stride)
-      msk_pack_row(msk_at(p->a, p->a_type, (i + p->tap_rows[tap]) * p->a_ld), p->a_type, k_tap, dst, stride,
-                   line);
-    return;
+      msk_pack_row(msk_at(p->a, type, (i + p->tap_rows[tap]) * p->a_ld), type, k_tap, dst, stride, line);
+  } else if (k_tap % 16 == 0) { /* so lines hold 32 */
+    struct msk_tap_walk walk = {p, i, k_tap, 0, 0};
+    for (int64_t l = 0; l < p->k; l += step, dst += stride) {
+      __m512 low = msk_next_16(&walk, type);
+      _mm512_store_si512(dst, msk_join_bf16(low, msk_next_16(&walk, type)));
+    }
+  } else {
+    for (int64_t tap = 0; tap < p->taps; tap++)
+      memcpy(row + tap * k_tap * size, msk_at(p->a, type, (i + p->tap_rows[tap]) * p->a_ld),
+             (size_t)(k_tap * size));
+    msk_pack_row(row, type, p->k, dst, stride, line);
   }
-  for (int64_t tap = 0; tap < p->taps; tap++)
-    memcpy(row + tap * k_tap * size, msk_at(p->a, p->a_type, (i + p->tap_rows[tap]) * p->a_ld),
-           (size_t)(k_tap * size));
-  msk_pack_row(row, p->a_type, p->k, dst, stride, line);
 }
 
 /* Rows [i0, i0 + rows) of A into dst; `row` is scratch for taps. */
@@ -181,7 +204,7 @@ MSK_INLINE void msk_pack_a(const struct msk_product *p, int64_t i0, int64_t rows
     for (int64_t r = 0; r < rows; r++) {
       char *to = dst + r / height * block + r % height * 64;
       if (p->taps > 1)
-        msk_pack_row_taps(p, i0 + r, to, stride, row, line);
+        msk_pack_row_taps(p, i0 + r, to, stride, row, line, type);
       else
         msk_pack_row(msk_at(p->a, type, (i0 + r) * p->a_ld), type, p->k, to, stride, line);
     }
