@@ -8,7 +8,7 @@
 /* Weight gradients: rows of a chunk, the most chunks, and the bytes of packed taps that stay in a second-level cache. */
 #define CHUNK_ROWS 704
 #define MOST_CHUNKS 16
-#define TAP_BYTES ((size_t)512 << 10)
+#define TAP_BYTES ((size_t)1024 << 10)
 /* Rows of one partial column sum. */
 #define SUM_ROWS 256
 
@@ -294,6 +294,38 @@ struct gradient_run {
   float *grad; /* [out, in, taps] */
 };
 
+/* Few outputs: x is packed once, and dy is read at the rows shifted back by each tap. */
+static void gradient_chunk_shifted(void *data, int64_t begin, int64_t end, void *scratch) {
+  const struct gradient_run *run = data;
+  int64_t in = run->conv->in, out = run->conv->out;
+  float *sums = run->sums + begin / run->chunk_rows * out * run->taps * in;
+  struct msk_pack pack = {
+    .n = in,
+    .k = end - begin,
+    .src = run->x + begin * in * (int64_t)msk_type_size(run->x_type),
+    .type = run->x_type,
+    .ld = in,
+    .transposed = 1,
+  };
+  run->ops->pack_b(&pack, 0, in, scratch);
+  for (int tap = 0; tap < run->taps; tap++) {
+    struct msk_product product = {
+      .m = out,
+      .n = in,
+      .k = end - begin,
+      .a = run->dy + (begin - run->tap_rows[tap]) * out * (int64_t)msk_type_size(run->dy_type),
+      .a_type = run->dy_type,
+      .a_ld = out,
+      .a_transposed = 1,
+      .b = scratch,
+      .c = sums + tap * in,
+      .c_type = MSK_F32,
+      .c_ld = run->taps * in,
+    };
+    run->ops->run(&product, 0, out, 0, in, (unsigned char *)scratch + run->packed_bytes);
+  }
+}
+
 static void gradient_chunk(void *data, int64_t begin, int64_t end, void *scratch) {
   const struct gradient_run *run = data;
   int64_t in = run->conv->in, out = run->conv->out, rows = end - begin;
@@ -368,7 +400,7 @@ int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, e
   };
   struct msk_product product = {.m = conv->out, .a = dy, .a_type = dy_type, .a_ld = conv->out, .a_transposed = 1, .c_type = MSK_F32};
   size_t tap_bytes, scratch, row_bytes = (size_t)(run.taps * conv->in) * sizeof(float);
-  int result;
+  int result, shifted = 2 * conv->out <= conv->in && run.taps > 1 && conv->kt == 1 && conv->stride == 1;
   run.chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
   if (run.chunks > MOST_CHUNKS)
     run.chunks = MOST_CHUNKS;
@@ -378,6 +410,8 @@ int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, e
   run.group = tap_bytes > TAP_BYTES ? 1 : (int)(TAP_BYTES / tap_bytes);
   if (run.group > run.taps)
     run.group = run.taps;
+  if (shifted)
+    run.group = 1;
   run.packed_bytes = (run.ops->pack_b_bytes(run.group * conv->in, run.chunk_rows) + 63) / 64 * 64;
   product.n = run.group * conv->in;
   product.k = run.chunk_rows;
@@ -386,7 +420,7 @@ int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, e
     return result;
   run.sums = work->sums;
   ms_pool_reserve(compute->pool, scratch > row_bytes ? scratch : row_bytes);
-  ms_compute_ranges(compute, rows, run.chunk_rows, gradient_chunk, &run);
+  ms_compute_ranges(compute, rows, run.chunk_rows, shifted ? gradient_chunk_shifted : gradient_chunk, &run);
   ms_compute_ranges(compute, conv->out, 8, add_chunks, &run);
   return 0;
 }
