@@ -2,9 +2,9 @@
 #include "attention-tiles.h"
 
 /* GCC's tileloadd does not tell the compiler that memory is read. */
-#define TILE_LOAD(tile, from, stride)                                                                             \
+#define TILE_LOAD(tile, from, stride)                                                                        \
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((int64_t)(stride)) : "memory")
-#define TILE_STORE(tile, to, stride)                                                                              \
+#define TILE_STORE(tile, to, stride)                                                                         \
   __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"((int64_t)(stride)) : "memory")
 
 struct tile_config {
@@ -25,9 +25,10 @@ static inline void tiles_end(void) {
 
 /* Tiles 0 to 3 sum, 4 and 5 hold A, 6 and 7 hold B. */
 static inline __attribute__((always_inline)) void tiles_multiply(float *c, int64_t c_row, int64_t c_col,
-                                                                 const uint16_t *a, int64_t a_row, int64_t a_step,
-                                                                 const uint16_t *b, int64_t b_col, int64_t b_step,
-                                                                 int64_t steps, const int cols, int accumulate) {
+                                                                 const uint16_t *a, int64_t a_row,
+                                                                 int64_t a_step, const uint16_t *b,
+                                                                 int64_t b_col, int64_t b_step, int64_t steps,
+                                                                 const int cols, int accumulate) {
   if (accumulate) {
     TILE_LOAD(0, c, 64);
     TILE_LOAD(1, c + c_row, 64);
@@ -65,10 +66,11 @@ static inline __attribute__((always_inline)) void tiles_multiply(float *c, int64
 
 #include "attention-bf16-backward.h"
 
-/* Sixteen pairs of keys are spread over the steps, so that the tile unit and the vector units are busy together. */
+/* Sixteen pairs of keys are spread over the steps, so that the tile unit and the vector units are busy
+ * together. */
 static inline __attribute__((always_inline)) void
-tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps, const float *s, uint16_t *p,
-                     int64_t p_col, struct forward_state *state, const int cols) {
+tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps, const float *s,
+                     uint16_t *p, int64_t p_col, struct forward_state *state, const int cols) {
   int64_t j = 0;
   _tile_zero(0);
   _tile_zero(1);

@@ -9,9 +9,10 @@ static inline void tiles_end(void) {
 
 #define HALF 8 /* rows of a tile that are summed at a time: 8 x 2 vectors fit the registers */
 
-static inline __attribute__((always_inline)) void tile_half(float *c, int64_t c_col, const uint16_t *a, int64_t a_step,
-                                                            const uint16_t *b, int64_t b_col, int64_t b_step,
-                                                            int64_t steps, const int cols, int accumulate) {
+static inline __attribute__((always_inline)) void tile_half(float *c, int64_t c_col, const uint16_t *a,
+                                                            int64_t a_step, const uint16_t *b, int64_t b_col,
+                                                            int64_t b_step, int64_t steps, const int cols,
+                                                            int accumulate) {
   __m512 sum[HALF][2];
   for (int r = 0; r < HALF; r++)
     for (int h = 0; h < cols; h++)
@@ -35,9 +36,9 @@ static inline __attribute__((always_inline)) void tile_half(float *c, int64_t c_
       _mm512_store_ps(c + r * 16 + h * c_col, sum[r][h]);
 }
 
-static inline void tiles_multiply(float *c, int64_t c_row, int64_t c_col, const uint16_t *a, int64_t a_row, int64_t a_step,
-                                  const uint16_t *b, int64_t b_col, int64_t b_step, int64_t steps, const int cols,
-                                  int accumulate) {
+static inline void tiles_multiply(float *c, int64_t c_row, int64_t c_col, const uint16_t *a, int64_t a_row,
+                                  int64_t a_step, const uint16_t *b, int64_t b_col, int64_t b_step,
+                                  int64_t steps, const int cols, int accumulate) {
   for (int half = 0; half < 4; half++) {
     float *to = c + half / 2 * c_row + half % 2 * HALF * 16;
     const uint16_t *from = a + half / 2 * a_row + half % 2 * HALF * 32;
@@ -48,8 +49,9 @@ static inline void tiles_multiply(float *c, int64_t c_row, int64_t c_col, const 
   }
 }
 
-static inline void tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps, const float *s,
-                                        uint16_t *p, int64_t p_col, struct forward_state *state, const int cols) {
+static inline void tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps,
+                                        const float *s, uint16_t *p, int64_t p_col,
+                                        struct forward_state *state, const int cols) {
   tiles_multiply(next, TILE_C, 2 * TILE_C, k, steps * TILE, TILE, q, steps * TILE, TILE, steps, cols, 0);
   forward_weights(s, p, p_col, 32, state, cols);
 }

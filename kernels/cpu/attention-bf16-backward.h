@@ -1,8 +1,8 @@
 /* Private: backward attention in bfloat16; see attention-bf16.h for what the including file defines.
  *
- * Blocks of keys pass over blocks of queries. For 32 x 32 scores at a time S^T = K Q^T and dP^T = V dO^T are multiplied
- * again, P^T and dS^T are stored as the operands of dV += P^T dO, dK += dS^T Q and dQ^T += K^T dS^T. dK and dV of a
- * block of keys stay in scratch while all queries pass; dQ^T is kept whole. */
+ * Blocks of keys pass over blocks of queries. For 32 x 32 scores at a time S^T = K Q^T and dP^T = V dO^T are
+ * multiplied again, P^T and dS^T are stored as the operands of dV += P^T dO, dK += dS^T Q and dQ^T += K^T
+ * dS^T. dK and dV of a block of keys stay in scratch while all queries pass; dQ^T is kept whole. */
 #pragma once
 #include "attention-bf16.h"
 
@@ -10,11 +10,11 @@
 #define BACKWARD_QUERIES 256
 
 struct backward_work {
-  int64_t queries, steps, dim; /* queries rounded up to 32; dim / 32 rounded up; steps * 32 */
-  float *lse, *delta;          /* [queries] lse in powers of 2, rowsum (dO o) */
-  float *dq;                   /* C tiles [query / 16][dim / 16] of dQ^T */
-  float *dk, *dv;              /* C tiles [key / 16][dim / 16] of a block of keys */
-  float *s, *dp;               /* C tiles [2][2] of S^T and dP^T: [query tile][32 keys][16] */
+  int64_t queries, steps, dim;      /* queries rounded up to 32; dim / 32 rounded up; steps * 32 */
+  float *lse, *delta;               /* [queries] lse in powers of 2, rowsum (dO o) */
+  float *dq;                        /* C tiles [query / 16][dim / 16] of dQ^T */
+  float *dk, *dv;                   /* C tiles [key / 16][dim / 16] of a block of keys */
+  float *s, *dp;                    /* C tiles of S^T and dP^T: [query tile][32 keys][16] */
   uint16_t *q_columns, *do_columns; /* B tiles [query / 16][dim / 32] */
   uint16_t *q_rows, *do_rows;       /* B tiles [query / 32][dim / 16] */
   uint16_t *k, *v;                  /* A tiles [key / 16][dim / 32] of a block of keys */
@@ -31,15 +31,15 @@ static size_t backward_layout(const struct msk_attention *p, char *scratch, stru
   size_t used = 0;
   keys = keys < BACKWARD_KEYS ? keys : BACKWARD_KEYS;
   *w = (struct backward_work){.queries = queries, .steps = dim / 32, .dim = dim};
-#define TAKE(field, n)                                                                                            \
+#define TAKE(field, n)                                                                                       \
   (w->field = (void *)(scratch + used), used += ((size_t)(n) * sizeof *w->field + 63) / 64 * 64)
   TAKE(lse, queries);
   TAKE(delta, queries);
   TAKE(dq, queries * dim);
   TAKE(dk, keys * dim);
   TAKE(dv, keys * dim);
-  TAKE(s, 32 * 32);
-  TAKE(dp, 32 * 32);
+  TAKE(s, SCORES);
+  TAKE(dp, SCORES);
   TAKE(q_columns, queries * dim);
   TAKE(do_columns, queries * dim);
   TAKE(q_rows, queries * dim);
@@ -60,8 +60,8 @@ static size_t backward_scratch(const struct msk_attention *p) {
 }
 
 /* x as B tiles, once with rows as columns and once summed over rows. */
-static void backward_pack_queries(const struct attention_rows *x, const struct backward_work *w, uint16_t *columns,
-                                  uint16_t *rows) {
+static void backward_pack_queries(const struct attention_rows *x, const struct backward_work *w,
+                                  uint16_t *columns, uint16_t *rows) {
   __m512i r[16];
   for (int64_t i = 0; i < w->queries; i += 16)
     for (int64_t step = 0; step < w->steps; step++, columns += TILE) {
@@ -117,11 +117,12 @@ static void backward_pack_keys(const struct msk_attention *p, int64_t head, int6
     }
 }
 
-/* P^T and dS^T of n <= 32 keys and 32 queries, from S^T and dP^T. The columns of ds_columns are permuted: column c of
- * tile t is query 8 (c / 4) + 4 t + c % 4, which spares an instruction per vector; backward_store_dq undoes it. */
+/* P^T and dS^T of n <= 32 keys and 32 queries from i. The columns of ds_columns are permuted: column c of
+ * tile t is query 8 (c / 4) + 4 t + c % 4, which spares an instruction per vector; backward_store_dq undoes
+ * it. */
 static inline __attribute__((always_inline)) void
-backward_weights(const struct backward_work *w, int64_t i, int64_t n, __m512 factor, uint16_t *weights, uint16_t *ds,
-                 int64_t key_tile, uint16_t *ds_columns, int64_t query_tile) {
+backward_weights(const struct backward_work *w, int64_t i, int64_t n, __m512 factor, uint16_t *weights,
+                 uint16_t *ds, int64_t key_tile, uint16_t *ds_columns, int64_t query_tile) {
   const __m512 lse0 = _mm512_load_ps(w->lse + i), lse1 = _mm512_load_ps(w->lse + i + 16);
   const __m512 delta0 = _mm512_load_ps(w->delta + i), delta1 = _mm512_load_ps(w->delta + i + 16);
   for (int64_t j = 0; j < 32; j += 2) {
@@ -166,45 +167,49 @@ static void backward_store_dq(const struct msk_attention *p, int64_t head, const
 }
 
 /* Rows [j0, j0 + n) of dk or dv from C tiles. */
-static void backward_store_keys(const struct msk_attention *p, int64_t j0, int64_t n, const float *tiles, int64_t dim,
-                                float *to, int64_t ld, float scale) {
+static void backward_store_keys(const struct msk_attention *p, int64_t j0, int64_t n, const float *tiles,
+                                int64_t dim, float *to, int64_t ld, float scale) {
+  const __m512 factor = _mm512_set1_ps(scale);
   for (int64_t j = 0; j < n; j++) {
     float *row = to + attention_k_row(p, j0 + j) * ld;
-    for (int64_t c = 0; c < p->head_dim; c += 16)
+    const float *from = tiles + (j / 16 * dim + j % 16) * 16;
+    int64_t c = 0;
+    for (; c + 16 <= p->head_dim; c += 16)
+      _mm512_storeu_ps(row + c, _mm512_mul_ps(_mm512_load_ps(from + c * 16), factor));
+    if (c < p->head_dim)
       _mm512_mask_storeu_ps(row + c, attention_mask(p->head_dim - c),
-                            _mm512_mul_ps(_mm512_load_ps(tiles + (j / 16 * dim + c) * 16 + j % 16 * 16),
-                                          _mm512_set1_ps(scale)));
+                            _mm512_mul_ps(_mm512_load_ps(from + c * 16), factor));
   }
 }
 
 /* Queries [i0, i0 + queries) against the block of keys [j0, j0 + keys), both multiples of 32. */
-static void backward_block(const struct msk_attention *p, const struct backward_work *w, int64_t i0, int64_t queries,
-                           int64_t j0, int64_t keys) {
+static void backward_block(const struct msk_attention *p, const struct backward_work *w, int64_t i0,
+                           int64_t queries, int64_t j0, int64_t keys) {
   const __m512 factor = _mm512_set1_ps(p->scale * LOG2_E);
   const int64_t tile_row = w->steps * TILE, dim = w->dim, query_steps = queries / 32, key_steps = keys / 32;
   for (int64_t i = 0; i < queries; i += 32)
     for (int64_t j = 0; j < keys; j += 32) {
       int64_t n = p->keys - j0 - j < 32 ? p->keys - j0 - j : 32, at = (j / 16 * query_steps + i / 32) * TILE;
-      tiles_multiply(w->s, TILE_C, 2 * TILE_C, w->k + j * dim, tile_row, TILE, w->q_columns + (i0 + i) * dim, tile_row,
-                     TILE, w->steps, 2, 0);
-      tiles_multiply(w->dp, TILE_C, 2 * TILE_C, w->v + j * dim, tile_row, TILE, w->do_columns + (i0 + i) * dim,
+      tiles_multiply(w->s, TILE_C, 2 * TILE_C, w->k + j * dim, tile_row, TILE, w->q_columns + (i0 + i) * dim,
                      tile_row, TILE, w->steps, 2, 0);
+      tiles_multiply(w->dp, TILE_C, 2 * TILE_C, w->v + j * dim, tile_row, TILE,
+                     w->do_columns + (i0 + i) * dim, tile_row, TILE, w->steps, 2, 0);
       backward_weights(w, i0 + i, n, factor, w->weights + at, w->ds + at, query_steps * TILE,
                        w->ds_columns + (i / 16 * key_steps + j / 32) * TILE, key_steps * TILE);
     }
   for (int64_t j = 0; j < keys; j += 32)
     for (int64_t c = 0; c < dim; c += 32) {
       const int64_t a = j / 16 * query_steps * TILE, b = i0 * dim + c / 16 * TILE, at = (j * dim + c * 16);
-      tiles_multiply(w->dv + at, dim * 16, TILE_C, w->weights + a, query_steps * TILE, TILE, w->do_rows + b, TILE,
-                     dim / 16 * TILE, query_steps, 2, i0 > 0);
+      tiles_multiply(w->dv + at, dim * 16, TILE_C, w->weights + a, query_steps * TILE, TILE, w->do_rows + b,
+                     TILE, dim / 16 * TILE, query_steps, 2, i0 > 0);
       tiles_multiply(w->dk + at, dim * 16, TILE_C, w->ds + a, query_steps * TILE, TILE, w->q_rows + b, TILE,
                      dim / 16 * TILE, query_steps, 2, i0 > 0);
     }
   for (int64_t i = 0; i < queries; i += 32)
     for (int64_t c = 0; c < dim; c += 32)
       tiles_multiply(w->dq + ((i0 + i) * dim + c * 16), TILE_C, dim * 16, w->k_columns + c / 16 * TILE, TILE,
-                     dim / 16 * TILE, w->ds_columns + i / 16 * key_steps * TILE, key_steps * TILE, TILE, key_steps, 2,
-                     j0 > 0);
+                     dim / 16 * TILE, w->ds_columns + i / 16 * key_steps * TILE, key_steps * TILE, TILE,
+                     key_steps, 2, j0 > 0);
 }
 
 static void backward(const struct msk_attention *p, int64_t head, void *scratch) {

@@ -1,16 +1,18 @@
-/* Private: forward attention in bfloat16, for whichever instruction multiplies tiles: the file that includes this defines
- * the functions named tiles_.
+/* Private: forward attention in bfloat16, for whichever instruction multiplies tiles: the file that includes
+ * this defines the functions named tiles_.
  *
- * A block of 32 queries passes over strips of keys: S^T = K Q^T, weights P, O^T += V^T P^T. Instead of a maximum, weights
- * are taken relative to a bound: score <= B = |q| max |k|, and P = 2^(score - B + 60) cannot overflow. If the largest
- * score lies so far below the bound that the sum of weights is small, the block is done again with running maxima
- * (online softmax). That depends on the block alone, not on how queries were split. */
+ * A block of 32 queries passes over strips of keys: S^T = K Q^T, weights P, O^T += V^T P^T. Instead of a
+ * maximum, weights are taken relative to a bound: score <= B = |q| max |k|, and P = 2^(score - B + 60) cannot
+ * overflow. If the largest score lies so far below the bound that the sum of weights is small, the block is
+ * done again with running maxima (online softmax). That depends on the block alone, not on how queries were
+ * split. */
 #pragma once
 #include "attention-tiles.h"
 
 #define FORWARD_QUERIES 32
 #define FORWARD_KEYS 512
-/* 2^60 times a million keys times values to 2^40 is finite; beside a sum of 2^-60 what underflows is nothing. */
+/* 2^60 times a million keys times values to 2^40 is finite; beside a sum of 2^-60 what underflows is nothing.
+ */
 #define WEIGHT_TOP 60.0f
 #define WEIGHT_LEAST 0x1p-60f
 #define LOG2_E 1.44269504f
@@ -26,15 +28,17 @@ static inline void tiles_begin(void);
 static inline void tiles_end(void);
 
 /* C (2 x cols tiles) = or += sum over steps of A (2 tiles) B (cols tiles, 1 or 2); distances in elements. */
-static inline void tiles_multiply(float *c, int64_t c_row, int64_t c_col, const uint16_t *a, int64_t a_row, int64_t a_step,
-                                  const uint16_t *b, int64_t b_col, int64_t b_step, int64_t steps, const int cols,
-                                  int accumulate);
+static inline void tiles_multiply(float *c, int64_t c_row, int64_t c_col, const uint16_t *a, int64_t a_row,
+                                  int64_t a_step, const uint16_t *b, int64_t b_col, int64_t b_step,
+                                  int64_t steps, const int cols, int accumulate);
 
 /* next = the scores of 32 keys; meanwhile p = the weights of s, the scores of the 32 keys before. */
-static inline void tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps, const float *s,
-                                        uint16_t *p, int64_t p_col, struct forward_state *state, const int cols);
+static inline void tiles_scores_weights(float *next, const uint16_t *k, const uint16_t *q, int64_t steps,
+                                        const float *s, uint16_t *p, int64_t p_col,
+                                        struct forward_state *state, const int cols);
 
-/* Packed head: 64 bytes with the largest |k|^2, K as A tiles [key / 16][dim / 32], V^T as A tiles [key / 32][dim / 16]. */
+/* Packed head: 64 bytes with the largest |k|^2, K as A tiles [key / 16][dim / 32], V^T as A tiles [key /
+ * 32][dim / 16]. */
 struct forward_shape {
   int64_t keys, steps; /* keys rounded up to 32; dim / 32 rounded up */
 };
@@ -54,17 +58,15 @@ static void forward_pack(const struct msk_attention *p, int64_t head, void *pack
   struct attention_rows v = {p->v + head * p->head_dim, p->v_ld, p->keys, p->head_dim, p->k_rows};
   uint16_t *k_tiles = (uint16_t *)packed_head + 32, *v_tiles = k_tiles + f.keys * f.steps * 32;
   __m512i r[16];
-  float most = 0;
-  for (int64_t j = 0; j < p->keys; j++) {
-    float norm = attention_norm(&k, j);
-    most = norm <= most ? most : norm; /* keeps NaN */
-  }
-  *(float *)packed_head = most;
-  for (int64_t j = 0; j < f.keys; j += 16)
+  __m512 most = _mm512_setzero_ps();
+  for (int64_t j = 0; j < f.keys; j += 16) {
+    most = _mm512_max_ps(most, attention_norms(&k, j));
     for (int64_t step = 0; step < f.steps; step++, k_tiles += TILE) {
       tile_read_rows(&k, j, step * 32, r);
       tile_store(k_tiles, r);
     }
+  }
+  *(float *)packed_head = _mm512_reduce_max_ps(most);
   for (int64_t j = 0; j < f.keys; j += 32)
     for (int64_t c = 0; c < f.steps * 32; c += 16, v_tiles += TILE) {
       tile_read_pairs(&v, j, c, r);
@@ -73,8 +75,9 @@ static void forward_pack(const struct msk_attention *p, int64_t head, void *pack
     }
 }
 
-/* Scratch of forward: B tiles of Q [query tile][dim / 32] and of P of a strip [query tile][key / 32]; C tiles of S^T
- * [key / 32][query tile][key / 16 % 2], two chunks of 32 keys in turn or a strip, and of O^T [query tile][dim / 16]. */
+/* Scratch of forward: B tiles of Q [query tile][dim / 32] and of P of a strip [query tile][key / 32]; C tiles
+ * of S^T [key / 32][query tile][key / 16 % 2], two chunks of 32 keys in turn or a strip, and of O^T [query
+ * tile][dim / 16]. */
 struct forward_work {
   uint16_t *q, *p;
   float *s, *o;
@@ -101,9 +104,11 @@ static struct forward_work forward_work(const struct msk_attention *p, void *scr
 
 #define SCORES 1024 /* floats of the scores of 32 keys and 32 queries */
 
-/* Weights of keys 2 j and 2 j + 1 of a chunk, a row of the B tile p (p_col apart for the other 16 queries). */
-static inline __attribute__((always_inline)) void forward_pair(const float *s, uint16_t *p, int64_t p_col, int64_t j,
-                                                               struct forward_state *state, const int cols) {
+/* Weights of keys 2 j and 2 j + 1 of a chunk, a row of the B tile p (p_col apart for the other 16 queries).
+ */
+static inline __attribute__((always_inline)) void forward_pair(const float *s, uint16_t *p, int64_t p_col,
+                                                               int64_t j, struct forward_state *state,
+                                                               const int cols) {
   for (int t = 0; t < cols; t++) {
     const float *at = s + t * 2 * TILE_C + j * 32;
     __m512 even = attention_exp2(_mm512_fmsub_ps(_mm512_load_ps(at), state->factor, state->shift[t]));
@@ -114,8 +119,9 @@ static inline __attribute__((always_inline)) void forward_pair(const float *s, u
 }
 
 /* Weights of n <= 32 keys; the rest of the chunk gets 0. */
-static inline __attribute__((always_inline)) void forward_weights(const float *s, uint16_t *p, int64_t p_col, int64_t n,
-                                                                  struct forward_state *state, const int cols) {
+static inline __attribute__((always_inline)) void forward_weights(const float *s, uint16_t *p, int64_t p_col,
+                                                                  int64_t n, struct forward_state *state,
+                                                                  const int cols) {
   for (int64_t j = 0; j < n / 2; j++)
     forward_pair(s, p, p_col, j, state, cols);
   for (int64_t j = n / 2; j < 16; j++)
@@ -137,8 +143,8 @@ static inline void forward_rescale(float *o, int64_t dim, __m512 factor) {
 }
 
 /* Writes up to 16 rows of o and lse from O^T, the sums of weights and what was subtracted from the scores. */
-static inline void forward_finish(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n, const float *o,
-                                  __m512 sum, __m512 max) {
+static inline void forward_finish(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n,
+                                  const float *o, __m512 sum, __m512 max) {
   __m512 inverse = _mm512_div_ps(_mm512_set1_ps(1), sum);
   for (int64_t c = 0; c < p->head_dim; c += 16) {
     __mmask16 mask = attention_mask(p->head_dim - c);
@@ -166,16 +172,17 @@ struct forward_block {
   int64_t steps, dim, keys;
 };
 
-static inline __attribute__((always_inline)) void forward_scores(const struct forward_block *b, int64_t j, float *s,
-                                                                 const int cols) {
-  tiles_multiply(s, TILE_C, 2 * TILE_C, b->k + j * b->dim, b->steps * TILE, TILE, b->w.q, b->steps * TILE, TILE,
-                 b->steps, cols, 0);
+static inline __attribute__((always_inline)) void forward_scores(const struct forward_block *b, int64_t j,
+                                                                 float *s, const int cols) {
+  tiles_multiply(s, TILE_C, 2 * TILE_C, b->k + j * b->dim, b->steps * TILE, TILE, b->w.q, b->steps * TILE,
+                 TILE, b->steps, cols, 0);
 }
 
-/* P of keys [j0, j0 + n), weights relative to the bound: scores of a chunk are multiplied beside the weights of the
- * chunk before. */
-static inline __attribute__((always_inline)) void forward_strip(const struct forward_block *b, int64_t j0, int64_t n,
-                                                                struct forward_state *state, const int cols) {
+/* P of keys [j0, j0 + n), weights relative to the bound: scores of a chunk are multiplied beside the weights
+ * of the chunk before. */
+static inline __attribute__((always_inline)) void forward_strip(const struct forward_block *b, int64_t j0,
+                                                                int64_t n, struct forward_state *state,
+                                                                const int cols) {
   int64_t j = 0, p_col = b->w.strip * 16;
   forward_scores(b, j0, b->w.s, cols);
   for (; j + 32 < n; j += 32)
@@ -185,16 +192,18 @@ static inline __attribute__((always_inline)) void forward_strip(const struct for
 }
 
 /* The same relative to running maxima. */
-static inline __attribute__((always_inline)) void forward_strip_online(const struct forward_block *b, int64_t j0,
-                                                                       int64_t n, struct forward_state *state,
+static inline __attribute__((always_inline)) void forward_strip_online(const struct forward_block *b,
+                                                                       int64_t j0, int64_t n,
+                                                                       struct forward_state *state,
                                                                        const int cols) {
   for (int64_t j = 0; j < n; j += 32)
     forward_scores(b, j0 + j, b->w.s + j / 32 * SCORES, cols);
   for (int t = 0; t < cols; t++) {
     __m512 most = state->shift[t], shrink;
     for (int64_t j = 0; j < n; j++)
-      most = _mm512_max_ps(most, _mm512_mul_ps(_mm512_load_ps(b->w.s + j / 32 * SCORES + t * 2 * TILE_C + j % 32 * 16),
-                                               state->factor));
+      most = _mm512_max_ps(
+          most, _mm512_mul_ps(_mm512_load_ps(b->w.s + j / 32 * SCORES + t * 2 * TILE_C + j % 32 * 16),
+                              state->factor));
     shrink = attention_exp2(_mm512_sub_ps(state->shift[t], most));
     state->sum[t] = _mm512_mul_ps(state->sum[t], shrink);
     state->shift[t] = most;
@@ -202,12 +211,12 @@ static inline __attribute__((always_inline)) void forward_strip_online(const str
       forward_rescale(b->w.o + t * b->dim * 16, b->dim, shrink);
   }
   for (int64_t j = 0; j < n; j += 32)
-    forward_weights(b->w.s + j / 32 * SCORES, b->w.p + j * 16, b->w.strip * 16, n - j < 32 ? n - j : 32, state, cols);
+    forward_weights(b->w.s + j / 32 * SCORES, b->w.p + j * 16, b->w.strip * 16, n - j < 32 ? n - j : 32,
+                    state, cols);
 }
 
-static inline __attribute__((always_inline)) void forward_keys(const struct forward_block *b,
-                                                               struct forward_state *state, int online,
-                                                               const int cols) {
+static inline __attribute__((always_inline)) void
+forward_keys(const struct forward_block *b, struct forward_state *state, int online, const int cols) {
   for (int64_t j0 = 0; j0 < b->keys; j0 += FORWARD_KEYS) {
     int64_t n = b->keys - j0 < FORWARD_KEYS ? b->keys - j0 : FORWARD_KEYS;
     if (online)
@@ -215,35 +224,34 @@ static inline __attribute__((always_inline)) void forward_keys(const struct forw
     else
       forward_strip(b, j0, n, state, cols);
     for (int64_t c = 0; c < b->dim; c += 32)
-      tiles_multiply(b->w.o + c * 16, TILE_C, b->dim * 16, b->v + j0 * b->dim + c * 32, TILE, 2 * b->steps * TILE,
-                     b->w.p, b->w.strip * 16, TILE, (n + 31) / 32, cols, j0 > 0);
+      tiles_multiply(b->w.o + c * 16, TILE_C, b->dim * 16, b->v + j0 * b->dim + c * 32, TILE,
+                     2 * b->steps * TILE, b->w.p, b->w.strip * 16, TILE, (n + 31) / 32, cols, j0 > 0);
   }
 }
 
 /* n <= 16 cols queries from i0. */
 static inline __attribute__((always_inline)) void forward_queries(const struct msk_attention *p, int64_t head,
-                                                                  int64_t i0, int64_t n, struct forward_work w,
-                                                                  const int cols) {
+                                                                  int64_t i0, int64_t n,
+                                                                  struct forward_work w, const int cols) {
   const struct forward_shape f = forward_shape(p);
   const uint16_t *packed = (const uint16_t *)((const char *)p->packed + (size_t)head * forward_pack_bytes(p));
   const struct attention_rows q = {p->q + head * p->head_dim, p->q_ld, i0 + n, p->head_dim, p->q_rows};
-  const struct forward_block b = {packed + 32, packed + 32 + f.keys * f.steps * 32, w, f.steps, f.steps * 32, p->keys};
+  const struct forward_block b = {packed + 32, packed + 32 + f.keys * f.steps * 32, w, f.steps, f.steps * 32,
+                                  p->keys};
   const float reach = p->scale * LOG2_E;
   struct forward_state state = {.factor = _mm512_set1_ps(reach)};
   __mmask16 lost = 0;
   for (int t = 0; t < cols; t++) {
     __m512i r[16];
-    float norms[16] = {0};
     for (int64_t step = 0; step < f.steps; step++) {
       tile_read_rows(&q, i0 + t * 16, step * 32, r);
       attention_transpose(r);
       tile_store(w.q + (t * f.steps + step) * TILE, r);
     }
-    for (int64_t i = t * 16; i < n && i < t * 16 + 16; i++)
-      norms[i - t * 16] = attention_norm(&q, i0 + i);
     /* A hundredth more, for the rounding of q and k. */
-    __m512 bound = _mm512_sqrt_ps(_mm512_mul_ps(_mm512_loadu_ps(norms), _mm512_set1_ps(*(const float *)packed)));
-    bound = _mm512_fmsub_ps(bound, _mm512_set1_ps(1.01f * __builtin_fabsf(reach)), _mm512_set1_ps(WEIGHT_TOP));
+    __m512 bound = _mm512_mul_ps(attention_norms(&q, i0 + t * 16), _mm512_set1_ps(*(const float *)packed));
+    bound = _mm512_fmsub_ps(_mm512_sqrt_ps(bound), _mm512_set1_ps(1.01f * __builtin_fabsf(reach)),
+                            _mm512_set1_ps(WEIGHT_TOP));
     state.shift[t] = _mm512_max_ps(bound, _mm512_setzero_ps());
     state.sum[t] = _mm512_setzero_ps();
   }
@@ -258,8 +266,8 @@ static inline __attribute__((always_inline)) void forward_queries(const struct m
     forward_keys(&b, &state, 1, cols);
   }
   for (int t = 0; t < cols; t++)
-    forward_finish(p, head, i0 + t * 16, n - t * 16 < 16 ? n - t * 16 : 16, w.o + t * f.steps * 32 * 16, state.sum[t],
-                   state.shift[t]);
+    forward_finish(p, head, i0 + t * 16, n - t * 16 < 16 ? n - t * 16 : 16, w.o + t * f.steps * 32 * 16,
+                   state.sum[t], state.shift[t]);
 }
 
 static void forward(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch) {

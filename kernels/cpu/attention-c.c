@@ -25,7 +25,8 @@ static const float *v_at(const struct msk_attention *p, int64_t j, int64_t head)
   return p->v + attention_k_row(p, j) * p->v_ld + head * p->head_dim;
 }
 
-static void forward(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch, int bf16) {
+static void forward(const struct msk_attention *p, int64_t head, int64_t q0, int64_t q1, void *scratch,
+                    int bf16) {
   double *s = scratch, *o = s + p->keys;
   for (int64_t i = q0; i < q1; i++) {
     int64_t row = attention_q_row(p, i);

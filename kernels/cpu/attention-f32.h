@@ -1,15 +1,15 @@
-/* Private: attention with float32 arithmetic for vectors of W lanes. For bf16 precision the same products run on operands
- * that were rounded to bfloat16. The file that includes this defines
+/* Private: attention with float32 arithmetic for vectors of W lanes. For bf16 precision the same products run
+ * on operands that were rounded to bfloat16. The file that includes this defines
  *
  *   W, vec (a vector of W floats), ROWS (rows of a register tile of ROWS x 2 vectors)
- *   vec_set (x), vec_load (p), vec_store (p, v), vec_add, vec_sub, vec_mul, vec_max (a, b), vec_fma (a, b, c): a b + c
- *   vec_bf16 (x): x rounded to bfloat16, ties to even
- *   vec_exp2 (x), a few ulp; 0 far below the range; vec_transpose (r): W x W
+ *   vec_set (x), vec_load (p), vec_store (p, v), vec_add, vec_sub, vec_mul, vec_max (a, b), vec_fma (a, b,
+ * c): a b + c vec_bf16 (x): x rounded to bfloat16, ties to even vec_exp2 (x), a few ulp; 0 far below the
+ * range; vec_transpose (r): W x W
  *
- * Scores are kept transposed, S^T [key, query], in blocks of 2 W queries, so every product has the same form: C [rows,
- * 2 W] += A B with elements of A broadcast and rows of B loaded:
- *   S^T = K Q^T, O^T += V^T P^T, dP^T = V dO^T, dQ^T += K^T dS^T (columns are queries), dV += P^T dO, dK += dS^T Q
- * and maxima, sums and weights of a query never leave their lane. */
+ * Scores are kept transposed, S^T [key, query], in blocks of 2 W queries, so every product has the same form:
+ * C [rows, 2 W] += A B with elements of A broadcast and rows of B loaded: S^T = K Q^T, O^T += V^T P^T, dP^T =
+ * V dO^T, dQ^T += K^T dS^T (columns are queries), dV += P^T dO, dK += dS^T Q and maxima, sums and weights of
+ * a query never leave their lane. */
 #pragma once
 #include <math.h>
 #include "attention.h"
@@ -19,9 +19,10 @@
 #define LOG2_E 1.44269504f
 
 /* Rows [i, i + rows) of C, rows <= ROWS. Element (r, l) of A is a[r * a_row + l * a_step]. */
-static inline __attribute__((always_inline)) void product_rows(float *c, int64_t c_ld, const float *a, int64_t a_row,
-                                                               int64_t a_step, const float *b, int64_t b_ld,
-                                                               int64_t steps, int accumulate, const int rows) {
+static inline __attribute__((always_inline)) void product_rows(float *c, int64_t c_ld, const float *a,
+                                                               int64_t a_row, int64_t a_step, const float *b,
+                                                               int64_t b_ld, int64_t steps, int accumulate,
+                                                               const int rows) {
   vec sum[ROWS][2];
   for (int r = 0; r < rows; r++)
     for (int h = 0; h < 2; h++)
@@ -39,8 +40,8 @@ static inline __attribute__((always_inline)) void product_rows(float *c, int64_t
       vec_store(c + r * c_ld + h * W, sum[r][h]);
 }
 
-static void product(float *c, int64_t c_ld, const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t b_ld,
-                    int64_t rows, int64_t steps, int accumulate) {
+static void product(float *c, int64_t c_ld, const float *a, int64_t a_row, int64_t a_step, const float *b,
+                    int64_t b_ld, int64_t rows, int64_t steps, int accumulate) {
   int64_t r = 0;
   for (; r + ROWS <= rows; r += ROWS)
     product_rows(c + r * c_ld, c_ld, a + r * a_row, a_row, a_step, b, b_ld, steps, accumulate, ROWS);
@@ -68,9 +69,10 @@ static inline int64_t lanes_up(int64_t n) {
   return attention_round_up(n, QUERIES);
 }
 
-/* Rows of n queries from i0, zero padded: [2 W, dim rounded up to 2 W], and transposed [dim rounded up, 2 W]. */
-static void gather_queries(const struct msk_attention *p, const float *from, int64_t ld, int64_t i0, int64_t n,
-                           float *rows, float *columns, int bf16) {
+/* Rows of n queries from i0, zero padded: [2 W, dim rounded up to 2 W], and transposed [dim rounded up, 2 W].
+ */
+static void gather_queries(const struct msk_attention *p, const float *from, int64_t ld, int64_t i0,
+                           int64_t n, float *rows, float *columns, int bf16) {
   int64_t dim = lanes_up(p->head_dim);
   for (int64_t i = 0; i < QUERIES; i++) {
     int64_t width = i < n ? p->head_dim : 0;
@@ -90,8 +92,8 @@ static void gather_queries(const struct msk_attention *p, const float *from, int
 }
 
 /* The reverse: n queries from i0 out of columns [dim rounded up, 2 W], times a factor per query. */
-static void scatter_queries(const struct msk_attention *p, const float *columns, const float *factor, int64_t i0,
-                            int64_t n, float *to, int64_t ld) {
+static void scatter_queries(const struct msk_attention *p, const float *columns, const float *factor,
+                            int64_t i0, int64_t n, float *to, int64_t ld) {
   for (int64_t i = 0; i < n; i += W)
     for (int64_t c = 0; c < p->head_dim; c += W) {
       int64_t width = p->head_dim - c < W ? p->head_dim - c : W;
@@ -143,8 +145,8 @@ static void forward_weights(float *s, int64_t n, float factor, float *o, int64_t
   }
 }
 
-static void forward_queries(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n, float *scratch,
-                            int bf16) {
+static void forward_queries(const struct msk_attention *p, int64_t head, int64_t i0, int64_t n,
+                            float *scratch, int bf16) {
   int64_t dim = lanes_up(p->head_dim);
   const float *k = (const float *)((const char *)p->packed + (size_t)head * pack_bytes(p));
   const float *v = k + p->keys * p->head_dim;
@@ -183,21 +185,22 @@ static inline void forward(const struct msk_attention *p, int64_t head, int64_t 
 }
 
 struct backward_work {
-  int64_t dim;              /* head_dim rounded up to 2 W */
-  float *k, *v;             /* [keys, head_dim] */
-  float *dk, *dv;           /* [keys, dim] */
-  float *q, *d_o;           /* [2 W, dim] */
+  int64_t dim;                        /* head_dim rounded up to 2 W */
+  float *k, *v;                       /* [keys, head_dim] */
+  float *dk, *dv;                     /* [keys, dim] */
+  float *q, *d_o;                     /* [2 W, dim] */
   float *q_columns, *do_columns, *dq; /* [dim, 2 W] */
-  float *s, *dp;            /* [STRIP, 2 W] */
-  float *lse, *delta;       /* [2 W]: lse in powers of 2 */
+  float *s, *dp;                      /* [STRIP, 2 W] */
+  float *lse, *delta;                 /* [2 W]: lse in powers of 2 */
 };
 
 static size_t backward_layout(const struct msk_attention *p, char *scratch, struct backward_work *w) {
   int64_t dim = lanes_up(p->head_dim);
   size_t used = 0;
   w->dim = dim;
-#define TAKE(field, n)                                                                                            \
-  (w->field = (float *)(scratch + used), used += (size_t)attention_round_up((n) * (int64_t)sizeof(float), MSK_ALIGN))
+#define TAKE(field, n)                                                                                       \
+  (w->field = (float *)(scratch + used),                                                                     \
+   used += (size_t)attention_round_up((n) * (int64_t)sizeof(float), MSK_ALIGN))
   TAKE(k, p->keys * p->head_dim);
   TAKE(v, p->keys * p->head_dim);
   TAKE(dk, p->keys * dim);

@@ -38,13 +38,15 @@ static void compare(const float *got, const char *name, double tolerance, const 
   const struct ms_tensor_view *view = find(name);
   double *want = check_alloc((size_t)view->count * sizeof *want);
   ms_tensor_read_f64(view, want);
-  check_relative_l2(got, want, view->count, tolerance, "%s %s %s", set, tolerance < 1e-4 ? "f32" : "bf16", name);
+  check_relative_l2(got, want, view->count, tolerance, "%s %s %s", set, tolerance < 1e-4 ? "f32" : "bf16",
+                    name);
 }
 
 static void check_ops(const struct msk_attention_ops *ops, struct msk_attention p, const char *set) {
   double tolerance = ops->precision == MSK_PRECISION_F32 ? F32_TOLERANCE : BF16_TOLERANCE;
   int64_t width = p.heads * p.head_dim;
-  size_t bytes = ops->pack_bytes(&p), forward = ops->forward_scratch(&p), backward = ops->backward_scratch(&p);
+  size_t bytes = ops->pack_bytes(&p), forward = ops->forward_scratch(&p),
+         backward = ops->backward_scratch(&p);
   char *packed = check_alloc(bytes * (size_t)p.heads);
   void *scratch = check_alloc(forward > backward ? forward : backward);
   p.packed = packed;

@@ -20,8 +20,8 @@ struct problem {
   int64_t *q_rows, *k_rows;
   /* gathered, [rows, HEADS * head_dim] */
   double *o, *lse, *dq, *dk, *dv;
-  /* Tolerances grow by this where scores are so large that their own rounding shows in the weights, and where so few
-   * terms are summed that errors do not average out. */
+  /* Tolerances grow by this where scores are so large that their own rounding shows in the weights, and where
+   * so few terms are summed that errors do not average out. */
   double slack;
 };
 
@@ -47,7 +47,11 @@ static float *buffer(int64_t rows, int64_t ld, double scale) {
 
 /* spread scales the queries: the larger, the sharper the softmax. */
 static struct problem make(int64_t queries, int64_t keys, int64_t dim, int tables, double spread) {
-  struct problem x = {.q_total = queries, .k_total = keys, .slack = spread > 10 ? 8 : queries * keys < 300 ? 4 : 1};
+  struct problem x = {.q_total = queries,
+                      .k_total = keys,
+                      .slack = spread > 10            ? 8
+                               : queries * keys < 300 ? 4
+                                                      : 1};
   int64_t width = HEADS * dim;
   if (tables) {
     x.q_total += 7;
@@ -99,7 +103,8 @@ static void solve(struct problem *x) {
     for (int64_t i = 0; i < p->queries; i++) {
       const float *q = p->q + row_of(p->q_rows, i) * p->q_ld + h * n;
       const float *d_o = p->d_o + row_of(p->q_rows, i) * p->d_o_ld + h * n;
-      double *o = x->o + i * width + h * n, *dq = x->dq + i * width + h * n, max = -INFINITY, sum = 0, delta = 0;
+      double *o = x->o + i * width + h * n, *dq = x->dq + i * width + h * n, max = -INFINITY, sum = 0,
+             delta = 0;
       for (int64_t j = 0; j < p->keys; j++) {
         const float *k = p->k + row_of(p->k_rows, j) * p->k_ld + h * n;
         const float *v = p->v + row_of(p->k_rows, j) * p->v_ld + h * n;
@@ -182,7 +187,8 @@ static float *gather(const float *x, int64_t ld, const int64_t *rows, int64_t n,
 }
 
 /* Rows that are not in the table, and the room after each row, must be as they were. */
-static int untouched(const float *x, int64_t ld, const int64_t *rows, int64_t n, int64_t total, int64_t width) {
+static int untouched(const float *x, int64_t ld, const int64_t *rows, int64_t n, int64_t total,
+                     int64_t width) {
   char *used = calloc((size_t)total, 1);
   int good = 1;
   for (int64_t i = 0; i < n; i++)
@@ -204,8 +210,9 @@ static void compare(const struct problem *x, const float *got, int64_t ld, int o
   const int64_t *rows = of_keys ? p->k_rows : p->q_rows;
   const char *precision = tolerance < 1e-4 ? "f32" : "bf16";
   check_relative_l2(gather(got, ld, rows, n, width), want, n * width, tolerance * x->slack,
-                    "%s %s %s of %lld queries, %lld keys x %lld%s", set, precision, what, (long long)p->queries,
-                    (long long)p->keys, (long long)p->head_dim, rows ? ", tables" : "");
+                    "%s %s %s of %lld queries, %lld keys x %lld%s", set, precision, what,
+                    (long long)p->queries, (long long)p->keys, (long long)p->head_dim,
+                    rows ? ", tables" : "");
   if (!untouched(got, ld, rows, n, of_keys ? x->k_total : x->q_total, width))
     check_ok(0, "%s %s %s writes outside its rows", set, precision, what);
 }
@@ -273,7 +280,8 @@ static void check_size(int64_t queries, int64_t keys, int64_t dim, int tables, d
   release(&x);
 }
 
-/* Scores to +-1e4 and more: one key takes all the weight; nothing may overflow. Powers of two, so that bf16 is exact. */
+/* Scores to +-1e4 and more: one key takes all the weight; nothing may overflow. Powers of two, so that bf16
+ * is exact. */
 static void check_extremes(int64_t queries, int64_t keys, int64_t dim) {
   unsigned sets[8];
   int n = check_sets(sets);
@@ -304,7 +312,8 @@ static void check_extremes(int64_t queries, int64_t keys, int64_t dim) {
                 check_set_name(sets[i]));
         run_backward(&x.p, &ops[precision]);
         dq = gather(x.p.dq, x.p.dq_ld, NULL, queries, HEADS * dim);
-        check_ok(isfinite(largest(dq, queries * HEADS * dim)), "%s gradient is finite", check_set_name(sets[i]));
+        check_ok(isfinite(largest(dq, queries * HEADS * dim)), "%s gradient is finite",
+                 check_set_name(sets[i]));
       }
     }
     release(&x);
@@ -329,7 +338,7 @@ static void bench_backward(void *data) {
 }
 
 static void bench(void) {
-  static const int64_t shapes[][3] = {{48, 48, 64},      {105, 105, 64},    {540, 20, 64},    {540, 540, 64},
+  static const int64_t shapes[][3] = {{48, 48, 64},     {105, 105, 64},    {540, 20, 64},   {540, 540, 64},
                                       {2160, 2160, 64}, {2550, 2550, 128}, {2550, 512, 128}};
   unsigned sets[8];
   int n = check_sets(sets);
@@ -352,11 +361,13 @@ static void bench(void) {
         for (int back = 0; back < 2; back++) {
           if (back)
             b.scratch = check_alloc(b.ops->backward_scratch(&b.p));
-          snprintf(name, sizeof name, "%s %s %s %lldx%lldx%lld", check_set_name(sets[i]), precision ? "bf16" : "f32",
-                   back ? "backward" : "forward", (long long)x.p.queries, (long long)x.p.keys,
-                   (long long)x.p.head_dim);
-          if (back ? b.ops->backward != below[precision].backward : b.ops->forward != below[precision].forward)
-            check_bench(name, check_time(back ? bench_backward : bench_forward, &b), back ? 2.5 * flops : flops,
+          snprintf(name, sizeof name, "%s %s %s %lldx%lldx%lld", check_set_name(sets[i]),
+                   precision ? "bf16" : "f32", back ? "backward" : "forward", (long long)x.p.queries,
+                   (long long)x.p.keys, (long long)x.p.head_dim);
+          if (back ? b.ops->backward != below[precision].backward
+                   : b.ops->forward != below[precision].forward)
+            check_bench(name, check_time(back ? bench_backward : bench_forward, &b),
+                        back ? 2.5 * flops : flops,
                         4.0 * (double)((back ? 4 : 2) * (x.p.queries + x.p.keys) * x.p.head_dim));
           else if (back)
             continue;
