@@ -6,8 +6,8 @@
 
 /* Whole clips go through in batches of latent frames of about this many cells of the fine grid. */
 #define BATCH_CELLS 16384
-/* Buffers of whole clips up to this size are kept for the next clip: allocating them anew means touching every page again, which
- * takes longer than encoding a small clip. */
+/* Buffers of whole clips up to this size are kept for the next clip: allocating them anew means touching
+ * every page again, which takes longer than encoding a small clip. */
 #define KEPT_BYTES ((size_t)96 << 20)
 
 struct ms_codec_stream {
@@ -28,15 +28,16 @@ static void take(struct ms_codec_stream *stream) {
     ms_codec_encoder_take(stream->codec, &stream->enc, &stream->arena, 0);
 }
 
-static int open_stream(struct ms_codec_stream **out, struct ms_codec *codec, int decoder, int64_t batch, int64_t height,
-                       int64_t width, struct ms_error *error) {
+static int open_stream(struct ms_codec_stream **out, struct ms_codec *codec, int decoder, int64_t batch,
+                       int64_t height, int64_t width, struct ms_error *error) {
   struct ms_codec_stream *stream;
   size_t size;
   int result;
   *out = NULL;
   assert(codec->prepared);
   if (height < 1 || width < 1 || height > 65536 || width > 65536)
-    return ms_error_set(error, MS_EUSAGE, "the codec cannot work on %lld x %lld cells", (long long)width, (long long)height);
+    return ms_error_set(error, MS_EUSAGE, "the codec cannot work on %lld x %lld cells", (long long)width,
+                        (long long)height);
   stream = calloc(1, sizeof *stream);
   if (!stream)
     return ms_error_set(error, MS_ENOMEM, "out of memory while opening the codec");
@@ -70,15 +71,16 @@ size_t ms_codec_stream_bytes(const struct ms_codec *codec, int decoder, int late
   return stream.arena.peak;
 }
 
-int ms_codec_encoder_open(struct ms_codec_stream **stream, struct ms_codec *codec, int height, int width, struct ms_error *error) {
+int ms_codec_encoder_open(struct ms_codec_stream **stream, struct ms_codec *codec, int height, int width,
+                          struct ms_error *error) {
   if (height < 1 || width < 1 || height % codec->strides[1] || width % codec->strides[2])
-    return ms_error_set(error, MS_EUSAGE, "frames of %d x %d: the codec needs multiples of %d x %d", width, height, codec->strides[2],
-                        codec->strides[1]);
+    return ms_error_set(error, MS_EUSAGE, "frames of %d x %d: the codec needs multiples of %d x %d", width,
+                        height, codec->strides[2], codec->strides[1]);
   return open_stream(stream, codec, 0, 1, height / codec->strides[1], width / codec->strides[2], error);
 }
 
-int ms_codec_decoder_open(struct ms_codec_stream **stream, struct ms_codec *codec, int latent_height, int latent_width,
-                          struct ms_error *error) {
+int ms_codec_decoder_open(struct ms_codec_stream **stream, struct ms_codec *codec, int latent_height,
+                          int latent_width, struct ms_error *error) {
   return open_stream(stream, codec, 1, 1, latent_height, latent_width, error);
 }
 
@@ -101,9 +103,9 @@ struct latent_run {
   const struct ms_codec *codec;
   const struct ms_grid *coarse;
   float *z;
-  float *latents;         /* [channels, total, height, width] */
+  float *latents; /* [channels, total, height, width] */
   const float *from;
-  int64_t total, first;   /* latent frames of the array; number of the grid's frame 0 */
+  int64_t total, first; /* latent frames of the array; number of the grid's frame 0 */
 };
 
 static float *latent_line(const struct latent_run *run, const float *base, int64_t line, int c) {
@@ -137,9 +139,10 @@ static void read_latents(void *data, int64_t begin, int64_t end, void *scratch) 
   }
 }
 
-/* Encodes `groups` latent frames, numbers first ..., of a clip; pixels point at the first frame of the first group. */
-static int encode(struct ms_codec_stream *stream, const float *pixels, int64_t groups, float *latents, int64_t total, int64_t first,
-                  struct ms_error *error) {
+/* Encodes `groups` latent frames, numbers first ..., of a clip; pixels point at the first frame of the first
+ * group. */
+static int encode(struct ms_codec_stream *stream, const float *pixels, int64_t groups, float *latents,
+                  int64_t total, int64_t first, struct ms_error *error) {
   struct ms_codec *codec = stream->codec;
   struct ms_codec_encoder_buffers *b = &stream->enc;
   struct ms_codec_frames frames = {stream->started ? 0 : 1 - codec->strides[0], 0, (float *)pixels};
@@ -152,8 +155,8 @@ static int encode(struct ms_codec_stream *stream, const float *pixels, int64_t g
   return cancelled(stream, error);
 }
 
-static int decode(struct ms_codec_stream *stream, const float *latents, int64_t groups, int64_t total, int64_t first, float *pixels,
-                  struct ms_error *error) {
+static int decode(struct ms_codec_stream *stream, const float *latents, int64_t groups, int64_t total,
+                  int64_t first, float *pixels, struct ms_error *error) {
   struct ms_codec *codec = stream->codec;
   struct ms_codec_decoder_buffers *b = &stream->dec;
   struct ms_codec_frames frames = {stream->started ? 0 : 1 - codec->strides[0], 0, pixels};
@@ -169,7 +172,8 @@ static int decode(struct ms_codec_stream *stream, const float *latents, int64_t 
   return cancelled(stream, error);
 }
 
-int ms_codec_encode_push(struct ms_codec_stream *stream, const float *frames, float *latent, struct ms_error *error) {
+int ms_codec_encode_push(struct ms_codec_stream *stream, const float *frames, float *latent,
+                         struct ms_error *error) {
   assert(!stream->decoder);
   return encode(stream, frames, 1, latent, 1, 0, error);
 }
@@ -182,8 +186,8 @@ int ms_codec_decode_push(struct ms_codec_stream *stream, const float *latent, fl
 }
 
 /* The kept stream of whole clips if it fits, started afresh, or a new one. */
-static int open_whole(struct ms_codec_stream **out, struct ms_codec *codec, int decoder, int64_t batch, int64_t height, int64_t width,
-                      struct ms_error *error) {
+static int open_whole(struct ms_codec_stream **out, struct ms_codec *codec, int decoder, int64_t batch,
+                      int64_t height, int64_t width, struct ms_error *error) {
   struct ms_codec_stream *kept = codec->whole[decoder];
   const struct ms_grid *coarse = kept ? decoder ? &kept->dec.coarse : &kept->enc.coarse : NULL;
   codec->whole[decoder] = NULL;
@@ -213,27 +217,32 @@ static int64_t frame_of(const struct ms_codec *codec, int64_t group) {
   return group ? (group - 1) * codec->strides[0] + 1 : 0;
 }
 
-int ms_codec_encode(struct ms_codec *codec, const float *frames, int count, int height, int width, float *latents,
-                    struct ms_error *error) {
+int ms_codec_encode(struct ms_codec *codec, const float *frames, int count, int height, int width,
+                    float *latents, struct ms_error *error) {
   struct ms_codec_stream *stream;
   int stride = codec->strides[1], result = 0;
   int64_t groups = (count - 1) / codec->strides[0] + 1;
-  if (count < 1 || (count - 1) % codec->strides[0] || height < 1 || width < 1 || height % stride || width % stride)
-    return ms_error_set(error, MS_EUSAGE, "a clip of %d frames of %d x %d: the codec needs %d n + 1 frames and multiples of %d pixels",
-                        count, width, height, codec->strides[0], stride);
-  result = open_whole(&stream, codec, 0, batch_of(groups, height / stride, width / stride), height / stride, width / stride, error);
+  if (count < 1 || (count - 1) % codec->strides[0] || height < 1 || width < 1 || height % stride ||
+      width % stride)
+    return ms_error_set(
+        error, MS_EUSAGE,
+        "a clip of %d frames of %d x %d: the codec needs %d n + 1 frames and multiples of %d pixels", count,
+        width, height, codec->strides[0], stride);
+  result = open_whole(&stream, codec, 0, batch_of(groups, height / stride, width / stride), height / stride,
+                      width / stride, error);
   if (result < 0)
     return result;
   for (int64_t group = 0, n; group < groups && result == 0; group += n) {
     n = groups - group < stream->batch ? groups - group : stream->batch;
-    result = encode(stream, frames + frame_of(codec, group) * height * width * 3, n, latents, groups, group, error);
+    result = encode(stream, frames + frame_of(codec, group) * height * width * 3, n, latents, groups, group,
+                    error);
   }
   close_whole(stream);
   return result;
 }
 
-int ms_codec_decode(struct ms_codec *codec, const float *latents, int count, int height, int width, float *frames,
-                    struct ms_error *error) {
+int ms_codec_decode(struct ms_codec *codec, const float *latents, int count, int height, int width,
+                    float *frames, struct ms_error *error) {
   struct ms_codec_stream *stream;
   int result = 0;
   int64_t pixels = (int64_t)height * codec->strides[1] * width * codec->strides[2] * 3;

@@ -52,8 +52,8 @@ static int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-static void take_scratch(struct scratch *s, struct ms_arena *arena, const struct ms_grid *grid, int64_t c, int64_t wide,
-                         enum msk_type type, int lead) {
+static void take_scratch(struct scratch *s, struct ms_arena *arena, const struct ms_grid *grid, int64_t c,
+                         int64_t wide, enum msk_type type, int lead) {
   s->g = ms_grid_take(arena, grid, c, MSK_F32, lead);
   s->t = ms_grid_take(arena, grid, c, MSK_F32, lead);
   s->u = ms_grid_take(arena, grid, wide, MSK_F32, lead);
@@ -64,26 +64,31 @@ static void take(struct ms_codec *codec, struct ms_codec_pass *pass) {
   struct ms_arena *arena = &pass->arena;
   const struct ms_grid *fine = &pass->enc.fine, *coarse = &pass->enc.coarse;
   int64_t images = fine->frames * fine->clips;
-  int64_t c_fine = larger(codec->encoder[0], codec->decoder[1]), c_coarse = larger(codec->encoder[1], codec->decoder[0]);
+  int64_t c_fine = larger(codec->encoder[0], codec->decoder[1]),
+          c_coarse = larger(codec->encoder[1], codec->decoder[0]);
   ms_codec_encoder_take(codec, &pass->enc, arena, 1);
   ms_codec_decoder_take(codec, &pass->dec, arena, 1);
   take_scratch(&pass->fine, arena, fine, c_fine, larger(c_fine, codec->packed), codec->type, 0);
-  take_scratch(&pass->coarse, arena, coarse, c_coarse, larger(larger(c_coarse, codec->channels), 4 * codec->decoder[1]), codec->type, 2);
+  take_scratch(&pass->coarse, arena, coarse, c_coarse,
+               larger(larger(c_coarse, codec->channels), 4 * codec->decoder[1]), codec->type, 2);
   pass->dz = ms_grid_take(arena, coarse, larger(codec->channels, 1), MSK_F32, 0);
   pass->shade = ms_grid_take(arena, fine, 3, MSK_F32, 0);
   pass->dout = ms_grid_take(arena, fine, codec->packed, MSK_F32, 0);
   pass->phases = ms_arena_take_f32(arena, 4 * ms_grid_extent(coarse) * codec->encoder[0]);
-  pass->sums = ms_arena_take(arena, (size_t)(images * larger(fine->height, coarse->height)) * 2 * sizeof(double));
+  pass->sums =
+      ms_arena_take(arena, (size_t)(images * larger(fine->height, coarse->height)) * 2 * sizeof(double));
 }
 
 static int open_pass(struct ms_codec *codec, const struct ms_codec_train *train, struct ms_error *error) {
   struct ms_codec_pass *pass = codec->pass;
   int stride = codec->strides[1], result;
   size_t size;
-  if (train->clips < 1 || train->frames < 1 || (train->frames - 1) % codec->strides[0] || train->height < 1 || train->width < 1 ||
-      train->height % stride || train->width % stride)
-    return ms_error_set(error, MS_EUSAGE, "%d crops of %d frames of %d x %d: the codec needs %d n + 1 frames and multiples of %d pixels",
-                        train->clips, train->frames, train->width, train->height, codec->strides[0], stride);
+  if (train->clips < 1 || train->frames < 1 || (train->frames - 1) % codec->strides[0] || train->height < 1 ||
+      train->width < 1 || train->height % stride || train->width % stride)
+    return ms_error_set(
+        error, MS_EUSAGE,
+        "%d crops of %d frames of %d x %d: the codec needs %d n + 1 frames and multiples of %d pixels",
+        train->clips, train->frames, train->width, train->height, codec->strides[0], stride);
   if (pass && pass->clips == train->clips && pass->frames == train->frames && pass->height == train->height &&
       pass->width == train->width)
     return 0;
@@ -91,8 +96,8 @@ static int open_pass(struct ms_codec *codec, const struct ms_codec_train *train,
   pass = calloc(1, sizeof *pass);
   if (!pass)
     return ms_error_set(error, MS_ENOMEM, "out of memory while training the codec");
-  ms_codec_grids((train->frames - 1) / codec->strides[0] + 1, train->clips, train->height / stride, train->width / stride,
-                 &pass->enc.fine, &pass->enc.coarse);
+  ms_codec_grids((train->frames - 1) / codec->strides[0] + 1, train->clips, train->height / stride,
+                 train->width / stride, &pass->enc.fine, &pass->enc.coarse);
   pass->dec.fine = pass->enc.fine;
   pass->dec.coarse = pass->enc.coarse;
   take(codec, pass);
@@ -126,10 +131,12 @@ static void add_noise(void *data, int64_t begin, int64_t end, void *scratch) {
   int64_t count = coarse->width * run->codec->channels;
   float *noise = scratch;
   for (int64_t line = begin; line < end; line++) {
-    int64_t row = line / coarse->height * ms_grid_plane(coarse) + line % coarse->height * ms_grid_pitch(coarse);
+    int64_t row =
+        line / coarse->height * ms_grid_plane(coarse) + line % coarse->height * ms_grid_pitch(coarse);
     const float *from = run->pass->enc.z + row * run->codec->channels;
     float *to = run->pass->dec.z + row * run->codec->channels;
-    ms_random_normal_fill(run->train->seed, NOISE_STREAM + run->train->step, (uint64_t)(line * count), noise, count);
+    ms_random_normal_fill(run->train->seed, NOISE_STREAM + run->train->step, (uint64_t)(line * count), noise,
+                          count);
     for (int64_t i = 0; i < count; i++)
       to[i] = from[i] + noise[i] * (i % run->codec->channels < 3 ? run->train->noise_c : run->train->noise_e);
   }
@@ -143,17 +150,20 @@ static void compare_band(void *data, int64_t image, int64_t line0, int64_t line1
   int64_t width = fine->width, packed = codec->packed, piece = codec->fold * 3;
   int64_t group = image / fine->clips, clip = image % fine->clips, line_values = width * piece;
   double *sums = run->pass->sums + 2 * (image * run->bands + line0 / run->band_lines), l1 = 0, l2 = 0;
-  float scale = (float)(1.0 / ((double)run->train->clips * run->train->frames * run->train->height * run->train->width * 3));
+  float scale = (float)(1.0 / ((double)run->train->clips * run->train->frames * run->train->height *
+                               run->train->width * 3));
   float scale2 = (float)(2 * MSE_WEIGHT) * scale;
   for (int64_t y = line0; y < line1; y++) {
     int64_t row = image * ms_grid_plane(fine) + y * (width + 1);
     const float *cells = rows + (y - line0) * (width + 1) * packed;
-    const float *colour = run->pass->dec.z + (image * ms_grid_plane(coarse) + y / 2 * ms_grid_pitch(coarse)) * codec->channels;
+    const float *colour =
+        run->pass->dec.z + (image * ms_grid_plane(coarse) + y / 2 * ms_grid_pitch(coarse)) * codec->channels;
     float *dout = run->pass->dout + row * packed, *shade = run->pass->shade + row * 3;
     memset(shade, 0, (size_t)(width * 3) * sizeof(float));
     for (int part = 0; part < codec->strides[0] * codec->fold; part++) {
       int64_t number = 1 - codec->strides[0] + group * codec->strides[0] + part / codec->fold;
-      const float *from = run->train->pixels + (clip * run->train->frames + number) * line_values * codec->fold * fine->height +
+      const float *from = run->train->pixels +
+                          (clip * run->train->frames + number) * line_values * codec->fold * fine->height +
                           (y * codec->fold + part % codec->fold) * line_values;
       float absolute = 0, square = 0;
       for (int64_t x = 0; x < width; x++) {
@@ -181,14 +191,16 @@ static void compare_band(void *data, int64_t image, int64_t line0, int64_t line1
   sums[1] = l2;
 }
 
-/* Lines of the coarse grid without padding: adds the shortcut's and the penalties' gradients to dz; partial penalties. */
+/* Lines of the coarse grid without padding: adds the shortcut's and the penalties' gradients to dz; partial
+ * penalties. */
 static void penalise(void *data, int64_t begin, int64_t end, void *scratch) {
   const struct train_run *run = data;
   const struct ms_grid *fine = &run->pass->enc.fine, *coarse = &run->pass->enc.coarse;
   int channels = run->codec->channels;
   double cells = (double)coarse->frames * (double)(coarse->clips * coarse->height * coarse->width);
   double edges = cells * (channels - 3), colours = cells * 3;
-  float edge = (float)(2 * EDGE / edges), far = (float)(2 * FAR / edges), colour = (float)(2 * COLOUR / colours);
+  float edge = (float)(2 * EDGE / edges), far = (float)(2 * FAR / edges),
+        colour = (float)(2 * COLOUR / colours);
   for (int64_t line = begin; line < end; line++) {
     int64_t image = line / coarse->height, y = line % coarse->height;
     int64_t row = image * ms_grid_plane(coarse) + y * ms_grid_pitch(coarse);
@@ -197,7 +209,8 @@ static void penalise(void *data, int64_t begin, int64_t end, void *scratch) {
       const float *z = run->pass->enc.z + (row + x) * channels;
       float *dz = run->pass->dz + (row + x) * channels;
       for (int c = 0; c < 3; c++) {
-        const float *shade = run->pass->shade + (image * ms_grid_plane(fine) + 2 * y * ms_grid_pitch(fine) + 2 * x) * 3 + c;
+        const float *shade =
+            run->pass->shade + (image * ms_grid_plane(fine) + 2 * y * ms_grid_pitch(fine) + 2 * x) * 3 + c;
         const float *below = shade + 3 * ms_grid_pitch(fine);
         dz[c] += (shade[0] + shade[3] + below[0] + below[3]) * (1 / MS_CODEC_COLOUR) + colour * z[c];
         loss += COLOUR / colours * z[c] * z[c];
@@ -229,12 +242,13 @@ static void norm_back_rows(void *data, int64_t begin, int64_t end, void *scratch
   int64_t c = run->norm->c;
   float *sums = run->sums + begin / NORM_ROWS * c;
   memset(sums, 0, (size_t)c * sizeof(float));
-  run->codec->compute->norm.l2_norm_backward(run->x + begin * c, run->norm->factors, c, end - begin, 1, run->dy + begin * c,
-                                             run->dx + begin * c, run->accumulate, sums);
+  run->codec->compute->norm.l2_norm_backward(run->x + begin * c, run->norm->factors, c, end - begin, 1,
+                                             run->dy + begin * c, run->dx + begin * c, run->accumulate, sums);
 }
 
-static int norm_back(struct ms_codec *codec, const struct ms_codec_norm *norm, const struct ms_grid *grid, const float *x,
-                     const float *dy, float *dx, int accumulate, float *grad, struct ms_error *error) {
+static int norm_back(struct ms_codec *codec, const struct ms_codec_norm *norm, const struct ms_grid *grid,
+                     const float *x, const float *dy, float *dx, int accumulate, float *grad,
+                     struct ms_error *error) {
   struct norm_run run = {codec, norm, x, dy, dx, NULL, accumulate};
   int64_t extent = ms_grid_extent(grid), blocks = (extent + NORM_ROWS - 1) / NORM_ROWS;
   int result = ms_conv_work_sums(&codec->pass->work, (size_t)(blocks * norm->c), error);
@@ -250,12 +264,14 @@ static int norm_back(struct ms_codec *codec, const struct ms_codec_norm *norm, c
 }
 
 /* dx may be NULL. dy [extent, out] is zero in padding and margin. */
-static int conv_back(struct ms_codec *codec, const struct ms_conv *conv, const struct ms_grid *grid, const void *x,
-                     enum msk_type x_type, const float *dy, void *b, float *dx, float *grad, struct ms_error *error) {
+static int conv_back(struct ms_codec *codec, const struct ms_conv *conv, const struct ms_grid *grid,
+                     const void *x, enum msk_type x_type, const float *dy, void *b, float *dx, float *grad,
+                     struct ms_error *error) {
   const struct ms_param *list = codec->params.list;
   void *read = codec->type == MSK_BF16 ? b : (void *)dy;
-  int result = ms_conv_column_sums(codec->compute, dy, conv->out, ms_grid_extent(grid), codec->type == MSK_BF16 ? b : NULL,
-                                   conv->bias < 0 ? NULL : grad + list[conv->bias].offset, &codec->pass->work, error);
+  int result = ms_conv_column_sums(
+      codec->compute, dy, conv->out, ms_grid_extent(grid), codec->type == MSK_BF16 ? b : NULL,
+      conv->bias < 0 ? NULL : grad + list[conv->bias].offset, &codec->pass->work, error);
   if (result < 0)
     return result;
   if (conv->kt > 1) { /* the frames after the last, as far as the kernel reaches */
@@ -270,17 +286,20 @@ static int conv_back(struct ms_codec *codec, const struct ms_conv *conv, const s
 }
 
 static int res_back(struct ms_codec *codec, const struct ms_codec_res *layer, const struct ms_grid *grid,
-                    const struct ms_codec_res_buffers *b, const struct scratch *s, float *grad, struct ms_error *error) {
+                    const struct ms_codec_res_buffers *b, const struct scratch *s, float *grad,
+                    struct ms_error *error) {
   int result;
-  if ((result = conv_back(codec, &layer->conv2, grid, b->n2, codec->type, s->g, s->b, s->t, grad, error)) < 0 ||
+  if ((result = conv_back(codec, &layer->conv2, grid, b->n2, codec->type, s->g, s->b, s->t, grad, error)) <
+          0 ||
       (result = norm_back(codec, &layer->norm2, grid, b->h, s->t, s->u, 0, grad, error)) < 0 ||
       (result = conv_back(codec, &layer->conv1, grid, b->n1, codec->type, s->u, s->b, s->t, grad, error)) < 0)
     return result;
   return norm_back(codec, &layer->norm1, grid, b->x, s->t, s->g, 1, grad, error);
 }
 
-static int temporal_back(struct ms_codec *codec, const struct ms_codec_temporal *layer, const struct ms_grid *grid,
-                         const struct ms_codec_temporal_buffers *b, const struct scratch *s, float *grad, struct ms_error *error) {
+static int temporal_back(struct ms_codec *codec, const struct ms_codec_temporal *layer,
+                         const struct ms_grid *grid, const struct ms_codec_temporal_buffers *b,
+                         const struct scratch *s, float *grad, struct ms_error *error) {
   int64_t frame = ms_grid_step(grid) * layer->norm.c;
   int result = conv_back(codec, &layer->mix, grid, b->n, codec->type, s->g, s->b, s->t, grad, error);
   if (result < 0)
@@ -295,18 +314,22 @@ static int decoder_back(struct ms_codec *codec, float *grad, struct ms_error *er
   const struct ms_codec_decoder_buffers *b = &pass->dec;
   const struct ms_grid *fine = &b->fine, *coarse = &b->coarse;
   int result;
-  if ((result = conv_back(codec, &codec->dec.out, fine, b->n, codec->type, pass->dout, pass->fine.b, pass->fine.t, grad, error)) < 0 ||
-      (result = norm_back(codec, &codec->dec.norm, fine, b->res3.y, pass->fine.t, pass->fine.g, 0, grad, error)) < 0 ||
+  if ((result = conv_back(codec, &codec->dec.out, fine, b->n, codec->type, pass->dout, pass->fine.b,
+                          pass->fine.t, grad, error)) < 0 ||
+      (result = norm_back(codec, &codec->dec.norm, fine, b->res3.y, pass->fine.t, pass->fine.g, 0, grad,
+                          error)) < 0 ||
       (result = res_back(codec, &codec->dec.res3, fine, &b->res3, &pass->fine, grad, error)) < 0 ||
       (result = res_back(codec, &codec->dec.res2, fine, &b->res2, &pass->fine, grad, error)) < 0)
     return result;
   ms_codec_unshuffle(codec, b, pass->fine.g, pass->coarse.u);
-  if ((result = conv_back(codec, &codec->dec.up, coarse, b->res1.y, MSK_F32, pass->coarse.u, pass->coarse.b, pass->coarse.g, grad,
-                          error)) < 0 ||
+  if ((result = conv_back(codec, &codec->dec.up, coarse, b->res1.y, MSK_F32, pass->coarse.u, pass->coarse.b,
+                          pass->coarse.g, grad, error)) < 0 ||
       (result = res_back(codec, &codec->dec.res1, coarse, &b->res1, &pass->coarse, grad, error)) < 0 ||
-      (result = temporal_back(codec, &codec->dec.temporal, coarse, &b->temporal, &pass->coarse, grad, error)) < 0)
+      (result =
+           temporal_back(codec, &codec->dec.temporal, coarse, &b->temporal, &pass->coarse, grad, error)) < 0)
     return result;
-  return conv_back(codec, &codec->dec.in, coarse, b->in, codec->type, pass->coarse.g, pass->coarse.b, pass->dz, grad, error);
+  return conv_back(codec, &codec->dec.in, coarse, b->in, codec->type, pass->coarse.g, pass->coarse.b,
+                   pass->dz, grad, error);
 }
 
 static int encoder_back(struct ms_codec *codec, float *grad, struct ms_error *error) {
@@ -314,24 +337,29 @@ static int encoder_back(struct ms_codec *codec, float *grad, struct ms_error *er
   const struct ms_codec_encoder_buffers *b = &pass->enc;
   const struct ms_grid *fine = &b->fine, *coarse = &b->coarse;
   int result;
-  if ((result = conv_back(codec, &codec->enc.out, coarse, b->n, codec->type, pass->dz, pass->coarse.b, pass->coarse.t, grad, error)) < 0 ||
-      (result = norm_back(codec, &codec->enc.norm, coarse, b->temporal.y, pass->coarse.t, pass->coarse.g, 0, grad, error)) < 0 ||
-      (result = temporal_back(codec, &codec->enc.temporal, coarse, &b->temporal, &pass->coarse, grad, error)) < 0 ||
+  if ((result = conv_back(codec, &codec->enc.out, coarse, b->n, codec->type, pass->dz, pass->coarse.b,
+                          pass->coarse.t, grad, error)) < 0 ||
+      (result = norm_back(codec, &codec->enc.norm, coarse, b->temporal.y, pass->coarse.t, pass->coarse.g, 0,
+                          grad, error)) < 0 ||
+      (result = temporal_back(codec, &codec->enc.temporal, coarse, &b->temporal, &pass->coarse, grad,
+                              error)) < 0 ||
       (result = res_back(codec, &codec->enc.res2, coarse, &b->res2, &pass->coarse, grad, error)) < 0 ||
-      (result = conv_back(codec, &codec->enc.down, coarse, b->phases, codec->type, pass->coarse.g, pass->coarse.b, pass->phases, grad,
-                          error)) < 0)
+      (result = conv_back(codec, &codec->enc.down, coarse, b->phases, codec->type, pass->coarse.g,
+                          pass->coarse.b, pass->phases, grad, error)) < 0)
     return result;
   ms_conv_unphase(codec->compute, fine, coarse, pass->phases, codec->encoder[0], pass->fine.g);
   if ((result = res_back(codec, &codec->enc.res1, fine, &b->res1, &pass->fine, grad, error)) < 0)
     return result;
-  return conv_back(codec, &codec->enc.in, fine, b->packed, codec->type, pass->fine.g, pass->fine.b, NULL, grad, error);
+  return conv_back(codec, &codec->enc.in, fine, b->packed, codec->type, pass->fine.g, pass->fine.b, NULL,
+                   grad, error);
 }
 
-int ms_codec_train_pass(struct ms_codec *codec, const struct ms_codec_train *train, float *grad, double *loss, double *mse,
-                        struct ms_error *error) {
+int ms_codec_train_pass(struct ms_codec *codec, const struct ms_codec_train *train, float *grad, double *loss,
+                        double *mse, struct ms_error *error) {
   struct ms_codec_frames frames = {1 - codec->strides[0], train->frames, (float *)train->pixels};
   struct train_run run = {.codec = codec, .train = train};
-  double values = (double)train->clips * train->frames * train->height * train->width * 3, l1 = 0, l2 = 0, penalty = 0;
+  double values = (double)train->clips * train->frames * train->height * train->width * 3, l1 = 0, l2 = 0,
+         penalty = 0;
   struct ms_codec_pass *pass;
   int64_t lines, images;
   int result;

@@ -6,7 +6,8 @@
 
 #define MAX_WIDTH 4096
 
-static int read_numbers(const json_t *config, const char *key, int n, const int *fallback, int64_t *out, struct ms_error *error) {
+static int read_numbers(const json_t *config, const char *key, int n, const int *fallback, int64_t *out,
+                        struct ms_error *error) {
   const json_t *list = json_object_get(config, key);
   if (!list) {
     for (int i = 0; i < n; i++)
@@ -18,14 +19,16 @@ static int read_numbers(const json_t *config, const char *key, int n, const int 
   for (int i = 0; i < n; i++) {
     const json_t *item = json_array_get(list, (size_t)i);
     if (!json_is_integer(item) || json_integer_value(item) < 1 || json_integer_value(item) > MAX_WIDTH)
-      return ms_error_set(error, MS_EINPUT, "\"codec.%s\" must hold whole numbers from 1 to %d", key, MAX_WIDTH);
+      return ms_error_set(error, MS_EINPUT, "\"codec.%s\" must hold whole numbers from 1 to %d", key,
+                          MAX_WIDTH);
     out[i] = json_integer_value(item);
   }
   return 0;
 }
 
 static int read_config(struct ms_codec *codec, const json_t *config, struct ms_error *error) {
-  static const int strides_default[3] = {4, 8, 8}, encoder_default[2] = {48, 96}, decoder_default[2] = {128, 64};
+  static const int strides_default[3] = {4, 8, 8}, encoder_default[2] = {48, 96},
+                   decoder_default[2] = {128, 64};
   const json_t *kind = json_object_get(config, "kind"), *channels = json_object_get(config, "channels");
   int64_t strides[3];
   int result;
@@ -33,16 +36,19 @@ static int read_config(struct ms_codec *codec, const json_t *config, struct ms_e
     return ms_error_set(error, MS_EINPUT, "\"codec\" is missing or not an object");
   if (kind && (!json_is_string(kind) || strcmp(json_string_value(kind), "pack")))
     return ms_error_set(error, MS_EINPUT, "\"codec.kind\" must be \"pack\"");
-  if (channels && (!json_is_integer(channels) || json_integer_value(channels) < 4 || json_integer_value(channels) > MAX_WIDTH))
-    return ms_error_set(error, MS_EINPUT, "\"codec.channels\" must be a whole number from 4 to %d", MAX_WIDTH);
+  if (channels && (!json_is_integer(channels) || json_integer_value(channels) < 4 ||
+                   json_integer_value(channels) > MAX_WIDTH))
+    return ms_error_set(error, MS_EINPUT, "\"codec.channels\" must be a whole number from 4 to %d",
+                        MAX_WIDTH);
   codec->channels = channels ? (int)json_integer_value(channels) : 16;
   if ((result = read_numbers(config, "strides", 3, strides_default, strides, error)) < 0 ||
       (result = read_numbers(config, "encoder", 2, encoder_default, codec->encoder, error)) < 0 ||
       (result = read_numbers(config, "decoder", 2, decoder_default, codec->decoder, error)) < 0)
     return result;
   if (strides[0] > 16 || strides[1] > 64 || strides[1] % 2 || strides[1] != strides[2])
-    return ms_error_set(error, MS_EINPUT,
-                        "\"codec.strides\" must be [time, space, space] with time at most 16 and space even and at most 64");
+    return ms_error_set(
+        error, MS_EINPUT,
+        "\"codec.strides\" must be [time, space, space] with time at most 16 and space even and at most 64");
   for (int i = 0; i < 3; i++)
     codec->strides[i] = (int)strides[i];
   codec->fold = codec->strides[1] / 2;
@@ -75,7 +81,8 @@ static int list_res(struct ms_codec_res *res, struct ms_params *params, const ch
   return bad;
 }
 
-static int list_temporal(struct ms_codec_temporal *temporal, struct ms_params *params, const char *name, int64_t c) {
+static int list_temporal(struct ms_codec_temporal *temporal, struct ms_params *params, const char *name,
+                         int64_t c) {
   char text[80];
   int bad = 0;
   snprintf(text, sizeof text, "%s.norm", name);
@@ -111,7 +118,8 @@ static int list_parameters(struct ms_codec *codec) {
   return bad;
 }
 
-int ms_codec_open(struct ms_codec **out, struct ms_compute *compute, const json_t *config, struct ms_error *error) {
+int ms_codec_open(struct ms_codec **out, struct ms_compute *compute, const json_t *config,
+                  struct ms_error *error) {
   struct ms_codec *codec = calloc(1, sizeof *codec);
   int result = 0;
   *out = NULL;
@@ -138,8 +146,10 @@ fail:
 #define CONVS 18
 #define NORMS 14
 
-static void all_layers(struct ms_codec *codec, struct ms_conv *convs[CONVS], struct ms_codec_norm *norms[NORMS]) {
-  struct ms_codec_res *res[] = {&codec->enc.res1, &codec->enc.res2, &codec->dec.res1, &codec->dec.res2, &codec->dec.res3};
+static void all_layers(struct ms_codec *codec, struct ms_conv *convs[CONVS],
+                       struct ms_codec_norm *norms[NORMS]) {
+  struct ms_codec_res *res[] = {&codec->enc.res1, &codec->enc.res2, &codec->dec.res1, &codec->dec.res2,
+                                &codec->dec.res3};
   int n = 0, m = 0;
   for (int i = 0; i < 5; i++) {
     convs[n++] = &res[i]->conv1;
@@ -210,7 +220,8 @@ void ms_codec_preview(const struct ms_codec *codec, const float *latent, float r
     rgb[c] = (latent[c] * codec->std[c] + codec->mean[c]) / MS_CODEC_COLOUR;
 }
 
-int ms_codec_prepare(struct ms_codec *codec, enum msk_precision precision, int training, struct ms_error *error) {
+int ms_codec_prepare(struct ms_codec *codec, enum msk_precision precision, int training,
+                     struct ms_error *error) {
   struct ms_conv *convs[CONVS];
   struct ms_codec_norm *norms[NORMS];
   int changed = codec->prepared && (codec->precision != precision || codec->prepared != (training ? 2 : 1));
@@ -259,9 +270,11 @@ static double res_flops(const struct ms_codec_res *res, double pixels) {
 double ms_codec_flops(const struct ms_codec *codec, int decoder, int latent_height, int latent_width) {
   double cells = (double)latent_height * latent_width, fine = 4 * cells;
   if (decoder)
-    return conv_flops(&codec->dec.in, cells) + conv_flops(&codec->dec.temporal.mix, cells) + res_flops(&codec->dec.res1, cells) +
-           conv_flops(&codec->dec.up, cells) + res_flops(&codec->dec.res2, fine) + res_flops(&codec->dec.res3, fine) +
+    return conv_flops(&codec->dec.in, cells) + conv_flops(&codec->dec.temporal.mix, cells) +
+           res_flops(&codec->dec.res1, cells) + conv_flops(&codec->dec.up, cells) +
+           res_flops(&codec->dec.res2, fine) + res_flops(&codec->dec.res3, fine) +
            conv_flops(&codec->dec.out, fine);
-  return conv_flops(&codec->enc.in, fine) + res_flops(&codec->enc.res1, fine) + conv_flops(&codec->enc.down, cells) +
-         res_flops(&codec->enc.res2, cells) + conv_flops(&codec->enc.temporal.mix, cells) + conv_flops(&codec->enc.out, cells);
+  return conv_flops(&codec->enc.in, fine) + res_flops(&codec->enc.res1, fine) +
+         conv_flops(&codec->enc.down, cells) + res_flops(&codec->enc.res2, cells) +
+         conv_flops(&codec->enc.temporal.mix, cells) + conv_flops(&codec->enc.out, cells);
 }

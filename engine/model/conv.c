@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weight gradients: rows of a chunk, the most chunks, and the bytes of packed taps that stay in a second-level cache. */
-#define CHUNK_ROWS 704
-#define MOST_CHUNKS 16
-#define TAP_BYTES ((size_t)1024 << 10)
-/* Rows of one partial column sum. */
-#define SUM_ROWS 256
-
-void *ms_grid_take(struct ms_arena *arena, const struct ms_grid *grid, int64_t channels, enum msk_type type, int lead) {
+void *ms_grid_take(struct ms_arena *arena, const struct ms_grid *grid, int64_t channels, enum msk_type type,
+                   int lead) {
   size_t row = (size_t)channels * msk_type_size(type);
   size_t side = (size_t)(ms_grid_margin(grid) + lead * ms_grid_step(grid)) * row;
   unsigned char *base;
@@ -39,36 +33,20 @@ static void clear_images(void *data, int64_t begin, int64_t end, void *scratch) 
   }
 }
 
-void ms_grid_clear(struct ms_compute *compute, const struct ms_grid *grid, void *x, int64_t channels, enum msk_type type) {
+void ms_grid_clear(struct ms_compute *compute, const struct ms_grid *grid, void *x, int64_t channels,
+                   enum msk_type type) {
   struct clear clear = {grid, x, (size_t)channels * msk_type_size(type)};
   int64_t lines = grid->frames * grid->clips * (grid->height + 1);
   ms_compute_ranges(compute, lines, lines < 4096 ? lines : 2048, clear_images, &clear);
   memset(clear.x + (size_t)ms_grid_rows(grid) * clear.row, 0, (size_t)ms_grid_margin(grid) * clear.row);
 }
 
-void ms_conv_work_release(struct ms_conv_work *work) {
-  free(work->sums);
-  memset(work, 0, sizeof *work);
-}
-
-int ms_conv_work_sums(struct ms_conv_work *work, size_t count, struct ms_error *error) {
-  if (count <= work->sums_count)
-    return 0;
-  free(work->sums);
-  work->sums_count = 0;
-  work->sums = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
-  if (!work->sums)
-    return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for gradients", (double)count * 4 / 1048576);
-  work->sums_count = count;
-  return 0;
-}
-
 static int taps_of(const struct ms_conv *conv) {
   return conv->kt * conv->kh * conv->kw;
 }
 
-int ms_conv_list(struct ms_conv *conv, struct ms_params *params, const char *name, int64_t out, int64_t in, int kt, int kh, int kw,
-                 int stride, int bias) {
+int ms_conv_list(struct ms_conv *conv, struct ms_params *params, const char *name, int64_t out, int64_t in,
+                 int kt, int kh, int kw, int stride, int bias) {
   char text[96];
   int64_t dims[5] = {out, in};
   int ndim = 2;
@@ -80,7 +58,8 @@ int ms_conv_list(struct ms_conv *conv, struct ms_params *params, const char *nam
   conv->kw = kw;
   conv->stride = stride;
   conv->bias = -1;
-  assert(taps_of(conv) <= MS_CONV_MAX_TAPS && (stride == 1 || (stride == 2 && kt <= 1 && kh == 3 && kw == 3)));
+  assert(taps_of(conv) <= MS_CONV_MAX_TAPS &&
+         (stride == 1 || (stride == 2 && kt <= 1 && kh == 3 && kw == 3)));
   if (kt)
     dims[ndim++] = kt;
   dims[ndim++] = kh;
@@ -110,7 +89,8 @@ void ms_conv_release(struct ms_conv *conv) {
   memset(conv->backward, 0, sizeof conv->backward);
 }
 
-/* Taps of phase (py, px) of a 3x3 kernel with stride 2: kernel lines py, py + 2 and columns px, px + 2 below 3. */
+/* Taps of phase (py, px) of a 3x3 kernel with stride 2: kernel lines py, py + 2 and columns px, px + 2
+ * below 3. */
 static int phase_taps(int phase, int taps[4]) {
   int n = 0;
   for (int y = phase / 2; y < 3; y += 2)
@@ -165,11 +145,13 @@ static int reserve(void **packed, size_t bytes, struct ms_error *error) {
     return 0;
   bytes = (bytes + 63) / 64 * 64;
   *packed = aligned_alloc(64, bytes);
-  return *packed ? 0 : ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for packed weights", (double)bytes / 1048576);
+  return *packed ? 0
+                 : ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for packed weights",
+                                (double)bytes / 1048576);
 }
 
-int ms_conv_pack(struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision, const struct ms_params *params,
-                 int training, struct ms_error *error) {
+int ms_conv_pack(struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
+                 const struct ms_params *params, int training, struct ms_error *error) {
   const struct msk_product_ops *ops = &compute->product[precision];
   int taps = taps_of(conv), phases = conv->stride == 2 ? 4 : 1;
   int64_t count = conv->out * conv->in * taps;
@@ -192,7 +174,8 @@ int ms_conv_pack(struct ms_conv *conv, struct ms_compute *compute, enum msk_prec
     int list[4], n = conv->stride == 2 ? phase_taps(phase, list) : taps;
     struct msk_pack back = {.n = conv->in, .ld = conv->in, .type = MSK_F32, .transposed = 1};
     back.k = n * conv->out;
-    if (conv->stride == 2) { /* taps of the phase one after the other, over the (out, tap, in) copy that is no longer needed */
+    if (conv->stride == 2) { /* taps of the phase one after the other, over the (out, tap, in) copy that is no
+                                longer needed */
       for (int i = 0; i < n; i++)
         memcpy(run.by_out + i * conv->out * conv->in, run.by_tap + list[i] * conv->out * conv->in,
                (size_t)(conv->out * conv->in) * sizeof(float));
@@ -209,25 +192,26 @@ int ms_conv_pack(struct ms_conv *conv, struct ms_compute *compute, enum msk_prec
 }
 
 void ms_conv_forward(const struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
-                     const struct ms_grid *grid, const void *x, enum msk_type x_type, const float *residual, float *y) {
+                     const struct ms_grid *grid, const void *x, enum msk_type x_type, const float *residual,
+                     float *y) {
   int64_t rows[MS_CONV_MAX_TAPS];
   int taps = ms_conv_taps(conv, grid, rows);
   struct msk_product product = {
-    .m = ms_grid_rows(grid),
-    .n = conv->out,
-    .k = taps * conv->in,
-    .a = x,
-    .a_type = x_type,
-    .a_ld = conv->in,
-    .taps = taps,
-    .tap_rows = rows,
-    .b = conv->forward,
-    .c = y,
-    .c_type = MSK_F32,
-    .c_ld = conv->out,
-    .bias = conv->offsets,
-    .residual = residual,
-    .residual_ld = conv->out,
+      .m = ms_grid_rows(grid),
+      .n = conv->out,
+      .k = taps * conv->in,
+      .a = x,
+      .a_type = x_type,
+      .a_ld = conv->in,
+      .taps = taps,
+      .tap_rows = rows,
+      .b = conv->forward,
+      .c = y,
+      .c_type = MSK_F32,
+      .c_ld = conv->out,
+      .bias = conv->offsets,
+      .residual = residual,
+      .residual_ld = conv->out,
   };
   ms_compute_product(compute, precision, &product);
   if (conv->bias >= 0 || conv->kh * conv->kw > 1)
@@ -239,12 +223,12 @@ void ms_conv_backward_x(const struct ms_conv *conv, struct ms_compute *compute, 
   int64_t rows[MS_CONV_MAX_TAPS], back[MS_CONV_MAX_TAPS];
   int taps = ms_conv_taps(conv, grid, rows);
   struct msk_product product = {
-    .n = conv->in,
-    .a_type = dy_type,
-    .a_ld = conv->out,
-    .tap_rows = back,
-    .c_type = MSK_F32,
-    .c_ld = conv->in,
+      .n = conv->in,
+      .a_type = dy_type,
+      .a_ld = conv->out,
+      .tap_rows = back,
+      .c_type = MSK_F32,
+      .c_ld = conv->in,
   };
   if (conv->stride == 2) {
     int64_t extent = ms_grid_extent(grid);
@@ -277,152 +261,6 @@ void ms_conv_backward_x(const struct ms_conv *conv, struct ms_compute *compute, 
     ms_compute_product(compute, precision, &product);
     ms_grid_clear(compute, &with_lead, product.c, conv->in, MSK_F32);
   }
-}
-
-/* Weight gradients go by chunks of rows, each packed and multiplied by one thread within its second-level cache, into a sum of its
- * own; the sums are added in order. The chunks depend on the number of rows alone. */
-struct gradient_run {
-  const struct ms_conv *conv;
-  const struct msk_product_ops *ops;
-  int64_t rows, chunk_rows, chunks;
-  int taps, group; /* taps packed at once */
-  const int64_t *tap_rows;
-  const unsigned char *x, *dy;
-  enum msk_type x_type, dy_type;
-  size_t packed_bytes;
-  float *sums; /* [chunks, out, taps, in] */
-  float *grad; /* [out, in, taps] */
-};
-
-/* Few outputs: x is packed once, and dy is read at the rows shifted back by each tap. */
-static void gradient_chunk_shifted(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct gradient_run *run = data;
-  int64_t in = run->conv->in, out = run->conv->out;
-  float *sums = run->sums + begin / run->chunk_rows * out * run->taps * in;
-  struct msk_pack pack = {
-    .n = in,
-    .k = end - begin,
-    .src = run->x + begin * in * (int64_t)msk_type_size(run->x_type),
-    .type = run->x_type,
-    .ld = in,
-    .transposed = 1,
-  };
-  run->ops->pack_b(&pack, 0, in, scratch);
-  for (int tap = 0; tap < run->taps; tap++) {
-    struct msk_product product = {
-      .m = out,
-      .n = in,
-      .k = end - begin,
-      .a = run->dy + (begin - run->tap_rows[tap]) * out * (int64_t)msk_type_size(run->dy_type),
-      .a_type = run->dy_type,
-      .a_ld = out,
-      .a_transposed = 1,
-      .b = scratch,
-      .c = sums + tap * in,
-      .c_type = MSK_F32,
-      .c_ld = run->taps * in,
-    };
-    run->ops->run(&product, 0, out, 0, in, (unsigned char *)scratch + run->packed_bytes);
-  }
-}
-
-static void gradient_chunk(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct gradient_run *run = data;
-  int64_t in = run->conv->in, out = run->conv->out, rows = end - begin;
-  float *sums = run->sums + begin / run->chunk_rows * out * run->taps * in;
-  for (int first = 0; first < run->taps; first += run->group) {
-    int n = run->taps - first < run->group ? run->taps - first : run->group;
-    struct msk_pack pack = {
-      .n = n * in,
-      .k = rows,
-      .src = run->x + begin * in * (int64_t)msk_type_size(run->x_type),
-      .type = run->x_type,
-      .ld = in,
-      .transposed = 1,
-      .taps = n,
-      .tap_rows = run->tap_rows + first,
-    };
-    struct msk_product product = {
-      .m = out,
-      .n = n * in,
-      .k = rows,
-      .a = run->dy + begin * out * (int64_t)msk_type_size(run->dy_type),
-      .a_type = run->dy_type,
-      .a_ld = out,
-      .a_transposed = 1,
-      .b = scratch,
-      .c = sums + first * in,
-      .c_type = MSK_F32,
-      .c_ld = run->taps * in,
-    };
-    if (n == 1) { /* a single tap is a shift of the source */
-      pack.src = (const unsigned char *)pack.src + run->tap_rows[first] * in * (int64_t)msk_type_size(run->x_type);
-      pack.taps = 0;
-    }
-    run->ops->pack_b(&pack, 0, pack.n, scratch);
-    run->ops->run(&product, 0, out, 0, product.n, (unsigned char *)scratch + run->packed_bytes);
-  }
-}
-
-static void add_chunks(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct gradient_run *run = data;
-  int64_t in = run->conv->in, row = run->taps * in;
-  float *sum = scratch;
-  for (int64_t o = begin; o < end; o++) {
-    float *grad = run->grad + o * row;
-    memcpy(sum, run->sums + o * row, (size_t)row * sizeof(float));
-    for (int64_t chunk = 1; chunk < run->chunks; chunk++) {
-      const float *from = run->sums + (chunk * run->conv->out + o) * row;
-      for (int64_t i = 0; i < row; i++)
-        sum[i] += from[i];
-    }
-    for (int tap = 0; tap < run->taps; tap++)
-      for (int64_t i = 0; i < in; i++)
-        grad[i * run->taps + tap] += sum[tap * in + i];
-  }
-}
-
-int ms_conv_backward_w(const struct ms_conv *conv, struct ms_compute *compute, enum msk_precision precision,
-                       const struct ms_grid *grid, const void *x, enum msk_type x_type, const void *dy, enum msk_type dy_type,
-                       float *grad, struct ms_conv_work *work, struct ms_error *error) {
-  int64_t tap_rows[MS_CONV_MAX_TAPS], rows = ms_grid_rows(grid);
-  struct gradient_run run = {
-    .conv = conv,
-    .ops = &compute->product[precision],
-    .rows = rows,
-    .taps = ms_conv_taps(conv, grid, tap_rows),
-    .tap_rows = tap_rows,
-    .x = x,
-    .dy = dy,
-    .x_type = x_type,
-    .dy_type = dy_type,
-    .grad = grad,
-  };
-  struct msk_product product = {.m = conv->out, .a = dy, .a_type = dy_type, .a_ld = conv->out, .a_transposed = 1, .c_type = MSK_F32};
-  size_t tap_bytes, scratch, row_bytes = (size_t)(run.taps * conv->in) * sizeof(float);
-  int result, shifted = 2 * conv->out <= conv->in && run.taps > 1 && conv->kt == 1 && conv->stride == 1;
-  run.chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
-  if (run.chunks > MOST_CHUNKS)
-    run.chunks = MOST_CHUNKS;
-  run.chunk_rows = ((rows + run.chunks - 1) / run.chunks + 31) / 32 * 32;
-  run.chunks = (rows + run.chunk_rows - 1) / run.chunk_rows;
-  tap_bytes = run.ops->pack_b_bytes(conv->in, run.chunk_rows);
-  run.group = tap_bytes > TAP_BYTES ? 1 : (int)(TAP_BYTES / tap_bytes);
-  if (run.group > run.taps)
-    run.group = run.taps;
-  if (shifted)
-    run.group = 1;
-  run.packed_bytes = (run.ops->pack_b_bytes(run.group * conv->in, run.chunk_rows) + 63) / 64 * 64;
-  product.n = run.group * conv->in;
-  product.k = run.chunk_rows;
-  scratch = run.packed_bytes + run.ops->scratch_bytes(&product);
-  if ((result = ms_conv_work_sums(work, (size_t)(run.chunks * conv->out * run.taps * conv->in), error)) < 0)
-    return result;
-  run.sums = work->sums;
-  ms_pool_reserve(compute->pool, scratch > row_bytes ? scratch : row_bytes);
-  ms_compute_ranges(compute, rows, run.chunk_rows, shifted ? gradient_chunk_shifted : gradient_chunk, &run);
-  ms_compute_ranges(compute, conv->out, 8, add_chunks, &run);
-  return 0;
 }
 
 struct phases {
@@ -462,12 +300,13 @@ static void gather_lines(void *data, int64_t begin, int64_t end, void *scratch) 
   }
 }
 
-void ms_conv_phases(struct ms_compute *compute, const struct ms_grid *full, const struct ms_grid *half, const float *x,
-                    int64_t channels, void *phases, enum msk_type type) {
+void ms_conv_phases(struct ms_compute *compute, const struct ms_grid *full, const struct ms_grid *half,
+                    const float *x, int64_t channels, void *phases, enum msk_type type) {
   struct phases run = {full, half, x, channels, phases, type, compute->adamw.f32_to_bf16, NULL, NULL};
   size_t row = (size_t)channels * msk_type_size(type);
   for (int phase = 0; phase < 4; phase++)
-    memset(run.phases + (size_t)(phase * ms_grid_extent(half) + ms_grid_rows(half)) * row, 0, (size_t)ms_grid_margin(half) * row);
+    memset(run.phases + (size_t)(phase * ms_grid_extent(half) + ms_grid_rows(half)) * row, 0,
+           (size_t)ms_grid_margin(half) * row);
   ms_compute_ranges(compute, half->frames * half->clips * (half->height + 1), 64, gather_lines, &run);
 }
 
@@ -485,53 +324,17 @@ static void scatter_lines(void *data, int64_t begin, int64_t end, void *scratch)
     }
     for (int64_t x = 0; x < full->width; x++) {
       int64_t phase = 2 * (y & 1) + (x & 1);
-      int64_t row = phase * ms_grid_extent(half) + image * ms_grid_plane(half) + y / 2 * ms_grid_pitch(half) + x / 2;
+      int64_t row =
+          phase * ms_grid_extent(half) + image * ms_grid_plane(half) + y / 2 * ms_grid_pitch(half) + x / 2;
       memcpy(to + x * c, run->from + row * c, (size_t)c * sizeof(float));
     }
     memset(to + full->width * c, 0, (size_t)c * sizeof(float));
   }
 }
 
-void ms_conv_unphase(struct ms_compute *compute, const struct ms_grid *full, const struct ms_grid *half, const float *phases,
-                     int64_t channels, float *dx) {
+void ms_conv_unphase(struct ms_compute *compute, const struct ms_grid *full, const struct ms_grid *half,
+                     const float *phases, int64_t channels, float *dx) {
   struct phases run = {full, half, NULL, channels, NULL, MSK_F32, NULL, phases, dx};
   memset(dx + ms_grid_rows(full) * channels, 0, (size_t)(ms_grid_margin(full) * channels) * sizeof(float));
   ms_compute_ranges(compute, full->frames * full->clips * (full->height + 1), 64, scatter_lines, &run);
-}
-
-struct column_run {
-  struct ms_compute *compute;
-  const float *x;
-  int64_t c;
-  uint16_t *rounded;
-  float *sums;
-};
-
-static void column_block(void *data, int64_t begin, int64_t end, void *scratch) {
-  const struct column_run *run = data;
-  int64_t c = run->c;
-  float *sums = run->sums ? run->sums + begin / SUM_ROWS * c : NULL;
-  if (run->rounded)
-    run->compute->adamw.f32_to_bf16(run->x + begin * c, run->rounded + begin * c, (end - begin) * c);
-  if (!sums)
-    return;
-  memset(sums, 0, (size_t)c * sizeof(float));
-  run->compute->norm.column_sum(run->x + begin * c, c, c, end - begin, sums);
-}
-
-int ms_conv_column_sums(struct ms_compute *compute, const float *x, int64_t c, int64_t rows, uint16_t *rounded, float *out,
-                        struct ms_conv_work *work, struct ms_error *error) {
-  struct column_run run = {compute, x, c, rounded, NULL};
-  int64_t blocks = (rows + SUM_ROWS - 1) / SUM_ROWS;
-  if (out) {
-    int result = ms_conv_work_sums(work, (size_t)(blocks * c), error);
-    if (result < 0)
-      return result;
-    run.sums = work->sums;
-  }
-  ms_compute_ranges(compute, rows, SUM_ROWS, column_block, &run);
-  for (int64_t block = 0; out && block < blocks; block++)
-    for (int64_t i = 0; i < c; i++)
-      out[i] += run.sums[block * c + i];
-  return 0;
 }

@@ -18,14 +18,20 @@ static int reserve(void **memory, size_t bytes, struct ms_error *error) {
   return *memory ? 0 : ms_error_set(error, MS_ENOMEM, "out of memory while preparing the text encoder");
 }
 
-int ms_text_linear_pack(struct ms_text *text, struct ms_text_linear *linear, int training, struct ms_error *error) {
+int ms_text_linear_pack(struct ms_text *text, struct ms_text_linear *linear, int training,
+                        struct ms_error *error) {
   const struct msk_product_ops *ops = &text->compute->product[text->precision];
   struct msk_pack pack = {.n = linear->out,
                           .k = linear->in,
                           .src = ms_params_at(&text->params, linear->weight),
                           .type = text->params.type,
                           .ld = linear->in};
-  struct msk_pack back = {.n = linear->in, .k = linear->out, .src = pack.src, .type = pack.type, .ld = linear->in, .transposed = 1};
+  struct msk_pack back = {.n = linear->in,
+                          .k = linear->out,
+                          .src = pack.src,
+                          .type = pack.type,
+                          .ld = linear->in,
+                          .transposed = 1};
   int result;
   if (linear->bias >= 0) {
     if ((result = reserve((void **)&linear->offsets, (size_t)linear->out * sizeof(float), error)) < 0)
@@ -43,7 +49,8 @@ int ms_text_linear_pack(struct ms_text *text, struct ms_text_linear *linear, int
   return 0;
 }
 
-static void take_layer(const struct ms_text *text, struct ms_text_buffers *b, struct ms_text_layer_buffers *layer) {
+static void take_layer(const struct ms_text *text, struct ms_text_buffers *b,
+                       struct ms_text_layer_buffers *layer) {
   struct ms_arena *arena = &b->arena;
   int64_t rows = b->rows, dim = text->dim;
   size_t size = msk_type_size(text->type);
@@ -87,11 +94,12 @@ static void take(const struct ms_text *text, struct ms_text_buffers *b) {
   b->dstates = ms_arena_take_f32(arena, b->captions * dim);
   b->logits = ms_arena_take_f32(arena, b->captions * classes);
   b->read = ms_arena_take(arena, (size_t)(rows * larger(wide, classes)) * sizeof(uint16_t));
-  b->packed = ms_arena_take(arena, text->compute->product[text->precision].pack_b_bytes(larger(dim, text->ffn), rows));
+  b->packed = ms_arena_take(
+      arena, text->compute->product[text->precision].pack_b_bytes(larger(dim, text->ffn), rows));
 }
 
-int ms_text_buffers_open(struct ms_text_buffers **out, const struct ms_text *text, int64_t rows, int64_t captions, int keep,
-                         struct ms_error *error) {
+int ms_text_buffers_open(struct ms_text_buffers **out, const struct ms_text *text, int64_t rows,
+                         int64_t captions, int keep, struct ms_error *error) {
   struct ms_text_buffers *b = *out;
   size_t size;
   int result;
@@ -147,11 +155,13 @@ static void embed_rows(void *data, int64_t begin, int64_t end, void *scratch) {
   for (int64_t row = begin; row < end; row++)
     for (int64_t i = 0; i < dim; i++) {
       int64_t word = run->b->tokens[row] * dim + i, place = run->b->places[row] * dim + i;
-      const void *words = ms_params_at(params, run->text->embedding), *places = ms_params_at(params, run->text->position);
+      const void *words = ms_params_at(params, run->text->embedding),
+                 *places = ms_params_at(params, run->text->position);
       if (params->type == MSK_F32)
         x[row * dim + i] = ((const float *)words)[word] + ((const float *)places)[place];
       else
-        x[row * dim + i] = msk_bf16_to_f32(((const uint16_t *)words)[word]) + msk_bf16_to_f32(((const uint16_t *)places)[place]);
+        x[row * dim + i] = msk_bf16_to_f32(((const uint16_t *)words)[word]) +
+                           msk_bf16_to_f32(((const uint16_t *)places)[place]);
     }
 }
 
@@ -160,23 +170,23 @@ static void norm_rows(void *data, int64_t begin, int64_t end, void *scratch) {
   run->text->compute->norm.layer_norm(&run->norm, begin, end);
 }
 
-static void norm_run(const struct ms_text *text, const struct ms_text_norm *norm, const float *x, int64_t rows, void *y,
-                     enum msk_type y_type, float *stats, int64_t stats_ld) {
+static void norm_run(const struct ms_text *text, const struct ms_text_norm *norm, const float *x,
+                     int64_t rows, void *y, enum msk_type y_type, float *stats, int64_t stats_ld) {
   struct rows_run run = {.text = text};
   run.norm = (struct msk_layer_norm){
-    .c = text->dim,
-    .eps = MS_TEXT_EPS,
-    .x = x,
-    .x_ld = text->dim,
-    .scale = norm->factors,
-    .shift = norm->offsets,
-    .mod_ld = text->dim,
-    .mod_rows = rows,
-    .y = y,
-    .y_type = y_type,
-    .y_ld = text->dim,
-    .mean = stats,
-    .rstd = stats ? stats + stats_ld : NULL,
+      .c = text->dim,
+      .eps = MS_TEXT_EPS,
+      .x = x,
+      .x_ld = text->dim,
+      .scale = norm->factors,
+      .shift = norm->offsets,
+      .mod_ld = text->dim,
+      .mod_rows = rows,
+      .y = y,
+      .y_type = y_type,
+      .y_ld = text->dim,
+      .mean = stats,
+      .rstd = stats ? stats + stats_ld : NULL,
   };
   ms_compute_ranges(text->compute, rows, NORM_ROWS, norm_rows, &run);
 }
@@ -185,26 +195,27 @@ void ms_text_final_norm(const struct ms_text *text, const float *x, int64_t rows
   norm_run(text, &text->norm, x, rows, y, MSK_F32, stats, rows);
 }
 
-void ms_text_linear_run(const struct ms_text *text, const struct ms_text_linear *linear, int64_t rows, const void *x,
-                        enum msk_type x_type, const float *residual, float *y, float *pre, void *act) {
+void ms_text_linear_run(const struct ms_text *text, const struct ms_text_linear *linear, int64_t rows,
+                        const void *x, enum msk_type x_type, const float *residual, float *y, float *pre,
+                        void *act) {
   struct msk_product product = {
-    .m = rows,
-    .n = linear->out,
-    .k = linear->in,
-    .a = x,
-    .a_type = x_type,
-    .a_ld = linear->in,
-    .b = linear->forward,
-    .c = act ? act : y,
-    .c_type = act ? text->type : MSK_F32,
-    .c_ld = linear->out,
-    .bias = linear->offsets,
-    .pre = pre,
-    .pre_type = MSK_F32,
-    .pre_ld = linear->out,
-    .act = act ? MSK_ACT_GELU_TANH : MSK_ACT_NONE,
-    .residual = residual,
-    .residual_ld = linear->out,
+      .m = rows,
+      .n = linear->out,
+      .k = linear->in,
+      .a = x,
+      .a_type = x_type,
+      .a_ld = linear->in,
+      .b = linear->forward,
+      .c = act ? act : y,
+      .c_type = act ? text->type : MSK_F32,
+      .c_ld = linear->out,
+      .bias = linear->offsets,
+      .pre = pre,
+      .pre_type = MSK_F32,
+      .pre_ld = linear->out,
+      .act = act ? MSK_ACT_GELU_TANH : MSK_ACT_NONE,
+      .residual = residual,
+      .residual_ld = linear->out,
   };
   ms_compute_product(text->compute, text->precision, &product);
 }
@@ -215,20 +226,20 @@ static struct msk_attention attention_of(const struct rows_run *run, int64_t cap
   int64_t start = run->b->starts[caption], n = run->b->starts[caption + 1] - start, dim = text->dim;
   float *qkv = run->layer->qkv + start * 3 * dim;
   return (struct msk_attention){
-    .queries = n,
-    .keys = n,
-    .heads = text->heads,
-    .head_dim = dim / text->heads,
-    .scale = 1 / sqrtf((float)(dim / text->heads)),
-    .q = qkv,
-    .k = qkv + dim,
-    .v = qkv + 2 * dim,
-    .q_ld = 3 * dim,
-    .k_ld = 3 * dim,
-    .v_ld = 3 * dim,
-    .o = run->layer->attended + start * dim,
-    .o_ld = dim,
-    .lse = run->layer->lse + start * text->heads,
+      .queries = n,
+      .keys = n,
+      .heads = text->heads,
+      .head_dim = dim / text->heads,
+      .scale = 1 / sqrtf((float)(dim / text->heads)),
+      .q = qkv,
+      .k = qkv + dim,
+      .v = qkv + 2 * dim,
+      .q_ld = 3 * dim,
+      .k_ld = 3 * dim,
+      .v_ld = 3 * dim,
+      .o = run->layer->attended + start * dim,
+      .o_ld = dim,
+      .lse = run->layer->lse + start * text->heads,
   };
 }
 
@@ -272,7 +283,8 @@ static void reserve_attention(const struct rows_run *run, int64_t captions, int 
   for (int64_t caption = 0; caption < captions; caption++) {
     struct msk_attention attention = attention_of(run, caption);
     size_t bytes = backward ? ops->backward_scratch(&attention)
-                            : ops->pack_bytes(&attention) * (size_t)attention.heads + 64 + ops->forward_scratch(&attention);
+                            : ops->pack_bytes(&attention) * (size_t)attention.heads + 64 +
+                                  ops->forward_scratch(&attention);
     most = bytes > most ? bytes : most;
   }
   ms_pool_reserve(run->text->compute->pool, most);
@@ -298,37 +310,40 @@ void ms_text_forward(const struct ms_text *text, struct ms_text_buffers *b, int6
   }
 }
 
-int ms_text_linear_back(const struct ms_text *text, const struct ms_text_linear *linear, struct ms_text_buffers *b, int64_t rows,
-                        const void *x, enum msk_type x_type, const float *dy, float *dx, float *grad, struct ms_error *error) {
-  struct msk_pack pack = {.n = linear->in, .k = rows, .src = x, .type = x_type, .ld = linear->in, .transposed = 1};
+int ms_text_linear_back(const struct ms_text *text, const struct ms_text_linear *linear,
+                        struct ms_text_buffers *b, int64_t rows, const void *x, enum msk_type x_type,
+                        const float *dy, float *dx, float *grad, struct ms_error *error) {
+  struct msk_pack pack = {
+      .n = linear->in, .k = rows, .src = x, .type = x_type, .ld = linear->in, .transposed = 1};
   struct msk_product product = {
-    .m = linear->out,
-    .n = linear->in,
-    .k = rows,
-    .a = text->type == MSK_BF16 ? b->read : dy,
-    .a_type = text->type,
-    .a_ld = linear->out,
-    .a_transposed = 1,
-    .b = b->packed,
-    .c = grad + text->params.list[linear->weight].offset,
-    .c_type = MSK_F32,
-    .c_ld = linear->in,
-    .accumulate = 1,
+      .m = linear->out,
+      .n = linear->in,
+      .k = rows,
+      .a = text->type == MSK_BF16 ? b->read : dy,
+      .a_type = text->type,
+      .a_ld = linear->out,
+      .a_transposed = 1,
+      .b = b->packed,
+      .c = grad + text->params.list[linear->weight].offset,
+      .c_type = MSK_F32,
+      .c_ld = linear->in,
+      .accumulate = 1,
   };
   struct msk_product back = {
-    .m = rows,
-    .n = linear->in,
-    .k = linear->out,
-    .a = product.a,
-    .a_type = text->type,
-    .a_ld = linear->out,
-    .b = linear->backward,
-    .c = dx,
-    .c_type = MSK_F32,
-    .c_ld = linear->in,
+      .m = rows,
+      .n = linear->in,
+      .k = linear->out,
+      .a = product.a,
+      .a_type = text->type,
+      .a_ld = linear->out,
+      .b = linear->backward,
+      .c = dx,
+      .c_type = MSK_F32,
+      .c_ld = linear->in,
   };
-  int result = ms_conv_column_sums(text->compute, dy, linear->out, rows, text->type == MSK_BF16 ? b->read : NULL,
-                                   linear->bias < 0 ? NULL : grad + text->params.list[linear->bias].offset, &b->work, error);
+  int result = ms_conv_column_sums(
+      text->compute, dy, linear->out, rows, text->type == MSK_BF16 ? b->read : NULL,
+      linear->bias < 0 ? NULL : grad + text->params.list[linear->bias].offset, &b->work, error);
   if (result < 0)
     return result;
   ms_compute_pack(text->compute, text->precision, &pack, b->packed);
@@ -345,9 +360,9 @@ static void norm_back_rows(void *data, int64_t begin, int64_t end, void *scratch
   run->text->compute->norm.layer_norm_backward(&run->norm, begin, end, sums, sums + run->norm.c);
 }
 
-int ms_text_norm_back(const struct ms_text *text, const struct ms_text_norm *norm, struct ms_text_buffers *b, int64_t rows,
-                      const float *x, const float *stats, const float *dy, float *dx, int accumulate, float *grad,
-                      struct ms_error *error) {
+int ms_text_norm_back(const struct ms_text *text, const struct ms_text_norm *norm, struct ms_text_buffers *b,
+                      int64_t rows, const float *x, const float *stats, const float *dy, float *dx,
+                      int accumulate, float *grad, struct ms_error *error) {
   struct rows_run run = {.text = text};
   int64_t dim = text->dim, blocks = (rows + NORM_ROWS - 1) / NORM_ROWS;
   int result = ms_conv_work_sums(&b->work, (size_t)(blocks * 2 * dim), error);
@@ -355,21 +370,21 @@ int ms_text_norm_back(const struct ms_text *text, const struct ms_text_norm *nor
     return result;
   run.sums = b->work.sums;
   run.norm = (struct msk_layer_norm){
-    .c = dim,
-    .eps = MS_TEXT_EPS,
-    .x = x,
-    .x_ld = dim,
-    .scale = norm->factors,
-    .shift = norm->offsets,
-    .mod_ld = dim,
-    .mod_rows = rows,
-    .mean = (float *)stats,
-    .rstd = (float *)stats + rows,
-    .dy = dy,
-    .dy_ld = dim,
-    .dx = dx,
-    .dx_ld = dim,
-    .accumulate = accumulate,
+      .c = dim,
+      .eps = MS_TEXT_EPS,
+      .x = x,
+      .x_ld = dim,
+      .scale = norm->factors,
+      .shift = norm->offsets,
+      .mod_ld = dim,
+      .mod_rows = rows,
+      .mean = (float *)stats,
+      .rstd = (float *)stats + rows,
+      .dy = dy,
+      .dy_ld = dim,
+      .dx = dx,
+      .dx_ld = dim,
+      .accumulate = accumulate,
   };
   ms_compute_ranges(text->compute, rows, NORM_ROWS, norm_back_rows, &run);
   for (int64_t block = 0; block < blocks; block++)
@@ -382,29 +397,38 @@ int ms_text_norm_back(const struct ms_text *text, const struct ms_text_norm *nor
 
 static void gelu_back(void *data, int64_t begin, int64_t end, void *scratch) {
   const struct rows_run *run = data;
-  run->text->compute->norm.gelu_backward(run->layer->pre + begin, MSK_F32, run->b->wide + begin, run->b->wide + begin, end - begin);
+  run->text->compute->norm.gelu_backward(run->layer->pre + begin, MSK_F32, run->b->wide + begin,
+                                         run->b->wide + begin, end - begin);
 }
 
-int ms_text_backward(const struct ms_text *text, struct ms_text_buffers *b, int64_t captions, float *grad, struct ms_error *error) {
+int ms_text_backward(const struct ms_text *text, struct ms_text_buffers *b, int64_t captions, float *grad,
+                     struct ms_error *error) {
   struct rows_run run = {.text = text, .b = b};
   int64_t rows = b->starts[captions], dim = text->dim;
-  float *words = grad + text->params.list[text->embedding].offset, *places = grad + text->params.list[text->position].offset;
+  float *words = grad + text->params.list[text->embedding].offset,
+        *places = grad + text->params.list[text->position].offset;
   for (int i = text->layer_count - 1; i >= 0; i--) {
     const struct ms_text_layer *layer = &text->layers[i];
     const struct ms_text_layer_buffers *at = &b->layers[i];
     int result;
     run.layer = at;
-    if ((result = ms_text_linear_back(text, &layer->fc2, b, rows, at->act, text->type, b->g, b->wide, grad, error)) < 0)
+    if ((result = ms_text_linear_back(text, &layer->fc2, b, rows, at->act, text->type, b->g, b->wide, grad,
+                                      error)) < 0)
       return result;
     ms_compute_ranges(text->compute, rows * text->ffn, 16384, gelu_back, &run);
-    if ((result = ms_text_linear_back(text, &layer->fc1, b, rows, at->n2, text->type, b->wide, b->t, grad, error)) < 0 ||
-        (result = ms_text_norm_back(text, &layer->norm2, b, rows, at->middle, at->stats + 2 * rows, b->t, b->g, 1, grad, error)) < 0 ||
-        (result = ms_text_linear_back(text, &layer->o, b, rows, at->attended, MSK_F32, b->g, b->t, grad, error)) < 0)
+    if ((result = ms_text_linear_back(text, &layer->fc1, b, rows, at->n2, text->type, b->wide, b->t, grad,
+                                      error)) < 0 ||
+        (result = ms_text_norm_back(text, &layer->norm2, b, rows, at->middle, at->stats + 2 * rows, b->t,
+                                    b->g, 1, grad, error)) < 0 ||
+        (result = ms_text_linear_back(text, &layer->o, b, rows, at->attended, MSK_F32, b->g, b->t, grad,
+                                      error)) < 0)
       return result;
     reserve_attention(&run, captions, 1);
     ms_compute_ranges(text->compute, captions, 1, attend_back, &run);
-    if ((result = ms_text_linear_back(text, &layer->qkv, b, rows, at->n1, text->type, b->wide, b->t, grad, error)) < 0 ||
-        (result = ms_text_norm_back(text, &layer->norm1, b, rows, at->x, at->stats, b->t, b->g, 1, grad, error)) < 0)
+    if ((result = ms_text_linear_back(text, &layer->qkv, b, rows, at->n1, text->type, b->wide, b->t, grad,
+                                      error)) < 0 ||
+        (result = ms_text_norm_back(text, &layer->norm1, b, rows, at->x, at->stats, b->t, b->g, 1, grad,
+                                    error)) < 0)
       return result;
   }
   for (int64_t row = 0; row < rows; row++) /* in order of rows: words repeat */

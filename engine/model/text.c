@@ -13,11 +13,13 @@
 #define START_WORD 0.5f
 #define START_PLACE 0.1f
 
-static int read_number(const json_t *config, const char *key, int64_t fallback, int64_t high, int64_t *out, struct ms_error *error) {
+static int read_number(const json_t *config, const char *key, int64_t fallback, int64_t high, int64_t *out,
+                       struct ms_error *error) {
   const json_t *item = json_object_get(config, key);
   *out = item ? json_integer_value(item) : fallback;
   if (item && (!json_is_integer(item) || *out < 1 || *out > high))
-    return ms_error_set(error, MS_EINPUT, "\"text.%s\" must be a whole number from 1 to %lld", key, (long long)high);
+    return ms_error_set(error, MS_EINPUT, "\"text.%s\" must be a whole number from 1 to %lld", key,
+                        (long long)high);
   return 0;
 }
 
@@ -35,13 +37,15 @@ static int read_config(struct ms_text *text, const json_t *config, struct ms_err
       (result = read_number(config, "layers", 2, MAX_LAYERS, &layers, error)) < 0)
     return result;
   if (text->dim % text->heads || text->dim / text->heads % 8 || text->dim / text->heads > 256)
-    return ms_error_set(error, MS_EINPUT, "\"text.dim\" %lld over \"text.heads\" %lld must be a multiple of 8 and at most 256",
+    return ms_error_set(error, MS_EINPUT,
+                        "\"text.dim\" %lld over \"text.heads\" %lld must be a multiple of 8 and at most 256",
                         (long long)text->dim, (long long)text->heads);
   text->layer_count = (int)layers;
   return ms_tokenizer_open(&text->tokenizer, config, error);
 }
 
-int ms_text_linear_list(struct ms_text_linear *linear, struct ms_params *params, const char *name, int64_t out, int64_t in, int bias) {
+int ms_text_linear_list(struct ms_text_linear *linear, struct ms_params *params, const char *name,
+                        int64_t out, int64_t in, int bias) {
   char full[96];
   int64_t dims[2] = {out, in};
   linear->in = in;
@@ -111,7 +115,8 @@ static int list_parameters(struct ms_text *text) {
   return bad;
 }
 
-int ms_text_open(struct ms_text **out, struct ms_compute *compute, const json_t *config, struct ms_error *error) {
+int ms_text_open(struct ms_text **out, struct ms_compute *compute, const json_t *config,
+                 struct ms_error *error) {
   struct ms_text *text = calloc(1, sizeof *text);
   int result;
   *out = NULL;
@@ -182,14 +187,16 @@ struct ms_params *ms_text_params(struct ms_text *text) {
 
 static int prepare_norm(struct ms_text *text, struct ms_text_norm *norm, struct ms_error *error) {
   size_t bytes = ((size_t)text->dim * sizeof(float) + 63) / 64 * 64;
-  if ((!norm->factors && !(norm->factors = aligned_alloc(64, bytes))) || (!norm->offsets && !(norm->offsets = aligned_alloc(64, bytes))))
+  if ((!norm->factors && !(norm->factors = aligned_alloc(64, bytes))) ||
+      (!norm->offsets && !(norm->offsets = aligned_alloc(64, bytes))))
     return ms_error_set(error, MS_ENOMEM, "out of memory while preparing the text encoder");
   ms_params_read_f32(&text->params, norm->weight, norm->factors);
   ms_params_read_f32(&text->params, norm->bias, norm->offsets);
   return 0;
 }
 
-int ms_text_prepare(struct ms_text *text, enum msk_precision precision, int training, struct ms_error *error) {
+int ms_text_prepare(struct ms_text *text, enum msk_precision precision, int training,
+                    struct ms_error *error) {
   int result;
   assert(text->params.data);
   if (text->prepared && (text->precision != precision || text->prepared != (training ? 2 : 1)))
@@ -198,7 +205,8 @@ int ms_text_prepare(struct ms_text *text, enum msk_precision precision, int trai
   text->type = precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32;
   for (int i = 0; i < text->layer_count; i++) {
     struct ms_text_layer *layer = &text->layers[i];
-    if ((result = prepare_norm(text, &layer->norm1, error)) < 0 || (result = prepare_norm(text, &layer->norm2, error)) < 0 ||
+    if ((result = prepare_norm(text, &layer->norm1, error)) < 0 ||
+        (result = prepare_norm(text, &layer->norm2, error)) < 0 ||
         (result = ms_text_linear_pack(text, &layer->qkv, training, error)) < 0 ||
         (result = ms_text_linear_pack(text, &layer->o, training, error)) < 0 ||
         (result = ms_text_linear_pack(text, &layer->fc1, training, error)) < 0 ||
@@ -222,11 +230,13 @@ int ms_text_length(const struct ms_text *text) {
   return text->tokenizer.length;
 }
 
-int ms_text_tokenize(const struct ms_text *text, const char *prompt, int *tokens, char *skipped, size_t size) {
+int ms_text_tokenize(const struct ms_text *text, const char *prompt, int *tokens, char *skipped,
+                     size_t size) {
   return ms_tokenizer_run(&text->tokenizer, prompt, tokens, skipped, size);
 }
 
-int ms_text_encode(struct ms_text *text, const char *prompt, float *out, char *skipped, size_t size, struct ms_error *error) {
+int ms_text_encode(struct ms_text *text, const char *prompt, float *out, char *skipped, size_t size,
+                   struct ms_error *error) {
   struct ms_text_buffers *b;
   int count, result;
   assert(text->prepared);

@@ -54,11 +54,13 @@ static int sort(struct ms_tokenizer *tokenizer, struct ms_error *error) {
     qsort(tokenizer->words, (size_t)tokenizer->count, sizeof *tokenizer->words, compare_words);
   for (int i = 1; i < tokenizer->count; i++)
     if (!compare_words(&tokenizer->words[i - 1], &tokenizer->words[i]))
-      return ms_error_set(error, MS_EINPUT, "\"text.vocabulary\" and \"text.same\" list \"%s\" twice", tokenizer->words[i].text);
+      return ms_error_set(error, MS_EINPUT, "\"text.vocabulary\" and \"text.same\" list \"%s\" twice",
+                          tokenizer->words[i].text);
   return 0;
 }
 
-static int read_words(struct ms_tokenizer *tokenizer, const json_t *vocabulary, const json_t *same, struct ms_error *error) {
+static int read_words(struct ms_tokenizer *tokenizer, const json_t *vocabulary, const json_t *same,
+                      struct ms_error *error) {
   const char *key;
   const json_t *item;
   size_t i;
@@ -86,7 +88,8 @@ static int read_words(struct ms_tokenizer *tokenizer, const json_t *vocabulary, 
       token = find(tokenizer, json_string_value(item), strlen(json_string_value(item)));
     tokenizer->count = count;
     if (token < 0)
-      return ms_error_set(error, MS_EINPUT, "\"text.same\" maps \"%s\" to a word that the vocabulary does not list", key);
+      return ms_error_set(error, MS_EINPUT,
+                          "\"text.same\" maps \"%s\" to a word that the vocabulary does not list", key);
     if ((result = add(tokenizer, key, token, error)) < 0)
       return result;
   }
@@ -98,11 +101,13 @@ int ms_tokenizer_open(struct ms_tokenizer *tokenizer, const json_t *config, stru
   const json_t *length = json_object_get(config, "length");
   int result;
   memset(tokenizer, 0, sizeof *tokenizer);
-  if (!json_is_array(vocabulary) || json_array_size(vocabulary) < 2 || json_array_size(vocabulary) > MAX_VOCABULARY)
+  if (!json_is_array(vocabulary) || json_array_size(vocabulary) < 2 ||
+      json_array_size(vocabulary) > MAX_VOCABULARY)
     return ms_error_set(error, MS_EINPUT, "\"text.vocabulary\" must be a list of words");
   if (same && (!json_is_object(same) || json_object_size(same) > MAX_VOCABULARY))
     return ms_error_set(error, MS_EINPUT, "\"text.same\" must be an object of words");
-  if (length && (!json_is_integer(length) || json_integer_value(length) < 1 || json_integer_value(length) > MAX_LENGTH))
+  if (length &&
+      (!json_is_integer(length) || json_integer_value(length) < 1 || json_integer_value(length) > MAX_LENGTH))
     return ms_error_set(error, MS_EINPUT, "\"text.length\" must be a whole number from 1 to %d", MAX_LENGTH);
   tokenizer->length = length ? (int)json_integer_value(length) : 20;
   tokenizer->words = calloc(json_array_size(vocabulary) + json_object_size(same), sizeof *tokenizer->words);
@@ -122,7 +127,8 @@ void ms_tokenizer_release(struct ms_tokenizer *tokenizer) {
 }
 
 static int is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (unsigned char)c >= 128;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         (unsigned char)c >= 128;
 }
 
 /* Appends a word to the list of skipped ones, whole or not at all. */
@@ -135,7 +141,8 @@ static void report(const char *word, size_t word_size, char *skipped, size_t siz
   skipped[at + comma + word_size] = 0;
 }
 
-int ms_tokenizer_run(const struct ms_tokenizer *tokenizer, const char *prompt, int *tokens, char *skipped, size_t size) {
+int ms_tokenizer_run(const struct ms_tokenizer *tokenizer, const char *prompt, int *tokens, char *skipped,
+                     size_t size) {
   int count = 1;
   for (int i = 0; i < tokenizer->length; i++)
     tokens[i] = i ? tokenizer->pad : tokenizer->bos;

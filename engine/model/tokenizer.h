@@ -1,7 +1,9 @@
-/* The word tokenizer of the starter's text encoder: lower-case words of a listed vocabulary, other spellings mapped to them.
+/* The word tokenizer of the starter's text encoder: lower-case words of a listed vocabulary, other spellings
+ * mapped to them.
  *
- * A word is a run of letters and digits; bytes above 127 count as letters, so words of other scripts stay whole. Words that are not
- * known, or for which no slot is left, are skipped and reported. Immutable once open; any thread may use it. */
+ * A word is a run of letters and digits; bytes above 127 count as letters, so words of other scripts stay
+ * whole. Words that are not known, or for which no slot is left, are skipped and reported. Immutable once
+ * open; any thread may use it. */
 #pragma once
 #include <jansson.h>
 #include "ms-error.h"
@@ -14,9 +16,10 @@ struct ms_tokenizer {
   int length;     /* slots */
 };
 
-/* config: "vocabulary" (list of words with "<pad>" and "<bos>"), "length" (default 20) and "same" (object of word: vocabulary word).
- * MS_EINPUT names the bad key, MS_ENOMEM. */
+/* config: "vocabulary" (list of words with "<pad>" and "<bos>"), "length" (default 20) and "same" (object of
+ * word: vocabulary word). MS_EINPUT names the bad key, MS_ENOMEM. */
 int ms_tokenizer_open(struct ms_tokenizer *tokenizer, const json_t *config, struct ms_error *error);
 void ms_tokenizer_release(struct ms_tokenizer *tokenizer);
 /* See ms_text_tokenize. */
-int ms_tokenizer_run(const struct ms_tokenizer *tokenizer, const char *prompt, int *tokens, char *skipped, size_t size);
+int ms_tokenizer_run(const struct ms_tokenizer *tokenizer, const char *prompt, int *tokens, char *skipped,
+                     size_t size);

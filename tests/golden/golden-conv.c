@@ -1,4 +1,5 @@
-/* Convolutions on padded grids against ops.safetensors: values and gradients, every instruction set, both precisions. */
+/* Convolutions on padded grids against ops.safetensors: values and gradients, every instruction set, both
+ * precisions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,20 +40,28 @@ static const struct {
   const char *op;
   enum shape shape;
 } ops[] = {
-  {"causal_conv3d", CAUSAL}, {"causal_conv3d_cache1", CAUSAL}, {"causal_conv3d_cache2", CAUSAL}, {"time_conv_up", TIME_UP},
-  {"time_conv_down", TIME_DOWN}, {"vae_down2d", DOWN}, {"vae_up2d", UP}, {"linear", LINEAR},
+    {"causal_conv3d", CAUSAL},
+    {"causal_conv3d_cache1", CAUSAL},
+    {"causal_conv3d_cache2", CAUSAL},
+    {"time_conv_up", TIME_UP},
+    {"time_conv_down", TIME_DOWN},
+    {"vae_down2d", DOWN},
+    {"vae_up2d", UP},
+    {"linear", LINEAR},
 };
 
-/* Between planar [C,T,H,W] tensors and grid rows; frame 0 of the tensor is frame `first` of the grid, every `every`-th frame. */
-static void move(const struct ms_grid *grid, int64_t channels, float *rows, float *planar, int64_t frames, int64_t first, int64_t every,
-                 int to_planar) {
+/* Between planar [C,T,H,W] tensors and grid rows; frame 0 of the tensor is frame `first` of the grid, every
+ * `every`-th frame. */
+static void move(const struct ms_grid *grid, int64_t channels, float *rows, float *planar, int64_t frames,
+                 int64_t first, int64_t every, int to_planar) {
   int64_t h = grid->height, w = grid->width;
   for (int64_t c = 0; c < channels; c++)
     for (int64_t t = 0; t < frames; t++)
       for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w; x++) {
           float *at = &planar[((c * frames + t) * h + y) * w + x];
-          float *row = &rows[((first + t * every) * ms_grid_step(grid) + y * ms_grid_pitch(grid) + x) * channels + c];
+          float *row =
+              &rows[((first + t * every) * ms_grid_step(grid) + y * ms_grid_pitch(grid) + x) * channels + c];
           if (to_planar)
             *at = *row;
           else
@@ -65,7 +74,8 @@ static float *take(struct ms_arena *arena, const struct ms_grid *grid, int64_t c
 }
 
 static void run(struct ms_compute *compute, enum msk_precision precision, const char *op, enum shape shape) {
-  const struct ms_tensor_view *wv = find(op, "weight"), *xv = find(op, "x"), *yv = find(op, "y"), *cv = find(op, "cache");
+  const struct ms_tensor_view *wv = find(op, "weight"), *xv = find(op, "x"), *yv = find(op, "y"),
+                              *cv = find(op, "cache");
   double tolerance = precision == MSK_PRECISION_F32 ? TOLERANCE : BF16_TOLERANCE;
   const char *set = compute->product[precision].name, *kind = precision == MSK_PRECISION_F32 ? "f32" : "bf16";
   struct ms_error error = {0};
@@ -88,7 +98,8 @@ static void run(struct ms_compute *compute, enum msk_precision precision, const 
     in = (struct ms_grid){frames, 1, xv->dims[2], xv->dims[3]};
     out = (struct ms_grid){frames, 1, yv->dims[2], yv->dims[3]};
   }
-  if (shape == TIME_DOWN) { /* no padding: the first two frames are what lies before; every second result counts */
+  if (shape ==
+      TIME_DOWN) { /* no padding: the first two frames are what lies before; every second result counts */
     in.frames = out.frames = frames - 2;
     first = -2;
     every = 2;
@@ -144,13 +155,14 @@ static void run(struct ms_compute *compute, enum msk_precision precision, const 
         for (int64_t u = 0; u < out.width; u++)
           for (int64_t c = 0; c < cin; c++)
             dx[(t * ms_grid_step(&in) + v / 2 * ms_grid_pitch(&in) + u / 2) * cin + c] +=
-              dx_up[(t * ms_grid_step(&out) + v * ms_grid_pitch(&out) + u) * cin + c];
+                dx_up[(t * ms_grid_step(&out) + v * ms_grid_pitch(&out) + u) * cin + c];
   } else {
     ms_conv_backward_x(&conv, compute, precision, &out, dy, MSK_F32, dx);
   }
-  if (ms_conv_backward_w(&conv, compute, precision, &out, read, MSK_F32, dy, MSK_F32, grad + params.list[conv.weight].offset, &work,
-                         &error) < 0 ||
-      ms_conv_column_sums(compute, dy, cout, ms_grid_rows(&out), NULL, grad + params.list[conv.bias].offset, &work, &error) < 0)
+  if (ms_conv_backward_w(&conv, compute, precision, &out, read, MSK_F32, dy, MSK_F32,
+                         grad + params.list[conv.weight].offset, &work, &error) < 0 ||
+      ms_conv_column_sums(compute, dy, cout, ms_grid_rows(&out), NULL, grad + params.list[conv.bias].offset,
+                          &work, &error) < 0)
     exit(99);
   planar = check_alloc_f32(yv->count);
   if (shape == LINEAR)
@@ -167,11 +179,13 @@ static void run(struct ms_compute *compute, enum msk_precision precision, const 
   if (cache) {
     planar = check_alloc_f32(cv->count);
     move(&in, cin, dx, planar, cache, -cache, 1, 1);
-    check_relative_l2_f32(planar, load(op, "d.cache"), cv->count, tolerance, "%s %s %s dcache", op, kind, set);
+    check_relative_l2_f32(planar, load(op, "d.cache"), cv->count, tolerance, "%s %s %s dcache", op, kind,
+                          set);
   }
-  check_relative_l2_f32(grad + params.list[conv.weight].offset, load(op, "d.weight"), wv->count, tolerance, "%s %s %s dweight", op,
-                        kind, set);
-  check_relative_l2_f32(grad + params.list[conv.bias].offset, load(op, "d.bias"), cout, tolerance, "%s %s %s dbias", op, kind, set);
+  check_relative_l2_f32(grad + params.list[conv.weight].offset, load(op, "d.weight"), wv->count, tolerance,
+                        "%s %s %s dweight", op, kind, set);
+  check_relative_l2_f32(grad + params.list[conv.bias].offset, load(op, "d.bias"), cout, tolerance,
+                        "%s %s %s dbias", op, kind, set);
   ms_conv_release(&conv);
   ms_conv_work_release(&work);
   ms_params_release(&params);

@@ -1,5 +1,5 @@
-/* The codec's training pass: gradients by finite differences along the gradient of each parameter, agreement with the streams,
- * threads, and that some steps lower the loss. */
+/* The codec's training pass: gradients by finite differences along the gradient of each parameter, agreement
+ * with the streams, threads, and that some steps lower the loss. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "model/codec.h"
 #include "msk-cpu.h"
 
-/* A float32 pass sums some ten thousand errors of 1e-7; the kinks of L1 and the rounding of the differences stay below this. */
+/* A float32 pass sums some ten thousand errors of 1e-7; the kinks of L1 and the rounding of the differences
+ * stay below this. */
 #define DIFFERENCE_TOLERANCE 4e-3
 
 struct fixture {
@@ -26,17 +27,20 @@ static void die(const struct ms_error *error) {
   exit(99);
 }
 
-static void fixture_open(struct fixture *f, int threads, unsigned flags, enum msk_precision precision, const char *config, float *pixels) {
+static void fixture_open(struct fixture *f, int threads, unsigned flags, enum msk_precision precision,
+                         const char *config, float *pixels) {
   struct ms_error error = {0};
   json_t *root = json_loads(config, 0, NULL);
-  if (ms_compute_open(&f->compute, threads, flags, &error) < 0 || ms_codec_open(&f->codec, &f->compute, root, &error) < 0)
+  if (ms_compute_open(&f->compute, threads, flags, &error) < 0 ||
+      ms_codec_open(&f->codec, &f->compute, root, &error) < 0)
     die(&error);
   json_decref(root);
   f->params = ms_codec_params(f->codec);
   if (ms_params_allocate(f->params, MSK_F32, &error) < 0)
     die(&error);
   ms_codec_randomize(f->codec, 3);
-  for (int i = 0; i < f->params->count; i++) { /* nothing may be zero or one: biases, factors and temporal layers would hide mistakes */
+  for (int i = 0; i < f->params->count;
+       i++) { /* nothing may be zero or one: biases, factors and temporal layers would hide mistakes */
     float *w = ms_params_at(f->params, i);
     struct ms_random random = {.seed = 8, .stream = (uint64_t)i};
     for (int64_t j = 0; j < f->params->list[i].count; j++)
@@ -47,8 +51,15 @@ static void fixture_open(struct fixture *f, int threads, unsigned flags, enum ms
   }
   if (ms_codec_prepare(f->codec, precision, 1, &error) < 0)
     die(&error);
-  f->train = (struct ms_codec_train){.clips = 3, .frames = 9, .height = 24, .width = 16, .pixels = pixels, .noise_c = 0.05f,
-                                     .noise_e = 0.12f, .seed = 4, .step = 2};
+  f->train = (struct ms_codec_train){.clips = 3,
+                                     .frames = 9,
+                                     .height = 24,
+                                     .width = 16,
+                                     .pixels = pixels,
+                                     .noise_c = 0.05f,
+                                     .noise_e = 0.12f,
+                                     .seed = 4,
+                                     .step = 2};
   f->grad = check_alloc_f32(f->params->total);
 }
 
@@ -95,7 +106,8 @@ static void check_gradients(const char *config, float *pixels) {
     memcpy(w, old, (size_t)param->count * 4);
     free(old);
     slope = (loss[1] - loss[0]) / (2 * step);
-    check_ok(fabs(slope - norm) <= DIFFERENCE_TOLERANCE * norm, "gradient of %s: %.6g, by differences %.6g", param->name, norm, slope);
+    check_ok(fabs(slope - norm) <= DIFFERENCE_TOLERANCE * norm, "gradient of %s: %.6g, by differences %.6g",
+             param->name, norm, slope);
   }
   free(grad);
   fixture_close(&f);
@@ -122,10 +134,12 @@ static void check_agreement(const char *config, float *pixels) {
         ms_codec_decode(f.codec, latents, groups, h, w, decoded, &error) < 0)
       die(&error);
     for (int64_t i = 0; i < values; i++)
-      square += ((double)decoded[i] - pixels[clip * values + i]) * ((double)decoded[i] - pixels[clip * values + i]);
+      square +=
+          ((double)decoded[i] - pixels[clip * values + i]) * ((double)decoded[i] - pixels[clip * values + i]);
   }
   square /= 3.0 * (double)values;
-  check_ok(fabs(mse - square) < 1e-6 * square, "the training pass sees what the streams make: %.8g, %.8g", mse, square);
+  check_ok(fabs(mse - square) < 1e-6 * square, "the training pass sees what the streams make: %.8g, %.8g",
+           mse, square);
   fixture_close(&f);
 }
 
@@ -139,9 +153,11 @@ static void check_threads(const char *config, float *pixels, enum msk_precision 
   a = pass(&one, NULL);
   b = pass(&three, NULL);
   check_ok(a == b, "loss: three threads give that of one (%.9g, %.9g)", a, b);
-  check_bytes(one.grad, three.grad, (size_t)one.params->total * 4, "gradients: three threads give the bits of one");
+  check_bytes(one.grad, three.grad, (size_t)one.params->total * 4,
+              "gradients: three threads give the bits of one");
   b = pass(&three, NULL);
-  check_ok(a == b && !memcmp(one.grad, three.grad, (size_t)one.params->total * 4), "a second pass gives the same");
+  check_ok(a == b && !memcmp(one.grad, three.grad, (size_t)one.params->total * 4),
+           "a second pass gives the same");
   three.train.step++;
   b = pass(&three, NULL);
   check_ok(a != b, "another step has other noise");
@@ -163,8 +179,8 @@ static void check_bf16(const char *config, float *pixels) {
     norm += (double)exact.grad[i] * exact.grad[i];
     difference += ((double)exact.grad[i] - rough.grad[i]) * ((double)exact.grad[i] - rough.grad[i]);
   }
-  check_ok(fabs(a - b) < 5e-3 * a && difference < 2e-3 * norm, "bf16: loss %.5f, float32 %.5f; gradient off by %.1e", b, a,
-           sqrt(difference / norm));
+  check_ok(fabs(a - b) < 5e-3 * a && difference < 2e-3 * norm,
+           "bf16: loss %.5f, float32 %.5f; gradient off by %.1e", b, a, sqrt(difference / norm));
   fixture_close(&exact);
   fixture_close(&rough);
 }
@@ -220,7 +236,8 @@ static void bench_encode(void *data) {
 static void bench_decode(void *data) {
   struct bench *b = data;
   struct ms_error error = {0};
-  if (ms_codec_decode(b->f.codec, b->latents, (b->count - 1) / 4 + 1, b->height / 8, b->width / 8, b->frames, &error) < 0)
+  if (ms_codec_decode(b->f.codec, b->latents, (b->count - 1) / 4 + 1, b->height / 8, b->width / 8, b->frames,
+                      &error) < 0)
     die(&error);
 }
 
@@ -234,7 +251,7 @@ static void bench(float *pixels) {
     crops[i] = pixels[i % (24 * 16 * 3)];
   b.f.train.clips = 16;
   b.f.train.height = b.f.train.width = 48;
-  check_bench("train pass, 16 x 48x48x9", check_time(bench_pass, &b), 
+  check_bench("train pass, 16 x 48x48x9", check_time(bench_pass, &b),
               3 * 48 * (ms_codec_flops(b.f.codec, 0, 6, 6) + ms_codec_flops(b.f.codec, 1, 6, 6)), 0);
   check_bench("prepare for training", check_time(bench_prepare, &b), 0, 0);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -249,9 +266,11 @@ static void bench(float *pixels) {
     b.frames = calloc((size_t)b.count * b.height * b.width * 3, sizeof *b.frames);
     b.latents = calloc((size_t)latents, sizeof *b.latents);
     snprintf(name, sizeof name, "encode %dx%dx%d", b.width, b.height, b.count);
-    check_bench(name, check_time(bench_encode, &b), groups * ms_codec_flops(b.f.codec, 0, b.height / 8, b.width / 8), 0);
+    check_bench(name, check_time(bench_encode, &b),
+                groups * ms_codec_flops(b.f.codec, 0, b.height / 8, b.width / 8), 0);
     snprintf(name, sizeof name, "decode %dx%dx%d", b.width, b.height, b.count);
-    check_bench(name, check_time(bench_decode, &b), groups * ms_codec_flops(b.f.codec, 1, b.height / 8, b.width / 8), 0);
+    check_bench(name, check_time(bench_decode, &b),
+                groups * ms_codec_flops(b.f.codec, 1, b.height / 8, b.width / 8), 0);
     free(b.frames);
     free(b.latents);
   }
@@ -261,8 +280,8 @@ static void bench(float *pixels) {
 
 int main(int argc, char **argv) {
   static const char *const configs[] = {
-    "{\"strides\": [4,8,8], \"channels\": 8, \"encoder\": [16,24], \"decoder\": [40,16]}",
-    "{\"strides\": [2,4,4], \"channels\": 5, \"encoder\": [12,16], \"decoder\": [16,20]}",
+      "{\"strides\": [4,8,8], \"channels\": 8, \"encoder\": [16,24], \"decoder\": [40,16]}",
+      "{\"strides\": [2,4,4], \"channels\": 5, \"encoder\": [12,16], \"decoder\": [16,20]}",
   };
   int64_t frame = 24 * 16;
   float *pixels;

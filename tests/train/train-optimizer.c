@@ -1,5 +1,5 @@
-/* The optimizer: AdamW in double beside it, clipping, frozen parameters, the moving average, refusal of what is not finite, and save
- * and resume to the bit. */
+/* The optimizer: AdamW in double beside it, clipping, frozen parameters, the moving average, refusal of what
+ * is not finite, and save and resume to the bit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "scratch.h"
 #include "train/optimizer.h"
 
-/* float32 moments and weights after ten steps against double; bf16 parameters keep the float32 master in two halves. */
+/* float32 moments and weights after ten steps against double; bf16 parameters keep the float32 master in two
+ * halves. */
 #define TOLERANCE 2e-6
 
 struct fixture {
@@ -63,7 +64,8 @@ static void fixture_close(struct fixture *f) {
 static void set_gradient(struct fixture *f, int step) {
   for (int i = 0; i < f->params.count; i++)
     for (int64_t j = 0; j < f->params.list[i].count; j++)
-      f->grad[f->params.list[i].offset + j] = (float)(sin(0.37 * (double)(j + 31 * i) + step) * (1 + (double)(j % 5)));
+      f->grad[f->params.list[i].offset + j] =
+          (float)(sin(0.37 * (double)(j + 31 * i) + step) * (1 + (double)(j % 5)));
 }
 
 static double rate(int step) {
@@ -103,7 +105,8 @@ static void check_against_double(enum msk_type type) {
   for (int64_t i = 0; i < total; i++)
     w[i] = average[i] = start[i];
   for (int n = 0; n < 10; n++) {
-    double scale, keep = fmin((float)ema, (1.0 + n) / (10.0 + n)), beta1 = f.optimizer.settings.beta1, beta2 = f.optimizer.settings.beta2;
+    double scale, keep = fmin((float)ema, (1.0 + n) / (10.0 + n)), beta1 = f.optimizer.settings.beta1,
+                  beta2 = f.optimizer.settings.beta2;
     set_gradient(&f, n);
     want_norm = 0;
     for (int i = 0; i < f.params.count; i++)
@@ -113,7 +116,8 @@ static void check_against_double(enum msk_type type) {
     scale = want_norm > clip ? clip / want_norm : 1;
     for (int i = 0; i < f.params.count; i++) {
       const struct ms_param *param = &f.params.list[i];
-      for (int64_t at = param->offset; at < param->offset + param->count && param->kind != MS_PARAM_FROZEN; at++) {
+      for (int64_t at = param->offset; at < param->offset + param->count && param->kind != MS_PARAM_FROZEN;
+           at++) {
         double g = f.grad[at] * scale;
         if (param->kind == MS_PARAM_MATRIX)
           w[at] -= rate(n) * (double)f.optimizer.settings.decay * w[at];
@@ -131,7 +135,8 @@ static void check_against_double(enum msk_type type) {
   check_ok(fabs(norm - want_norm) < 1e-9 * want_norm, "%s: norm %.9g, in double %.9g", name, norm, want_norm);
   read_master(&f, got);
   check_relative_l2(got, w, total, TOLERANCE, "%s: weights after ten steps", name);
-  check_ok(!memcmp(got + f.params.list[2].offset, start + f.params.list[2].offset, (size_t)f.params.list[2].count * 4),
+  check_ok(!memcmp(got + f.params.list[2].offset, start + f.params.list[2].offset,
+                   (size_t)f.params.list[2].count * 4),
            "%s: frozen weights stay", name);
   check_relative_l2(f.optimizer.m, m, total, TOLERANCE, "%s: first moment", name);
   check_relative_l2(f.optimizer.v, v, total, TOLERANCE, "%s: second moment", name);
@@ -147,8 +152,10 @@ static void check_against_double(enum msk_type type) {
 
 static int same_state(const struct fixture *a, const struct fixture *b) {
   size_t total = (size_t)a->params.total;
-  return a->optimizer.step == b->optimizer.step && !memcmp(a->params.data, b->params.data, total * msk_type_size(a->params.type)) &&
-         !memcmp(a->optimizer.m, b->optimizer.m, total * 4) && !memcmp(a->optimizer.v, b->optimizer.v, total * 4) &&
+  return a->optimizer.step == b->optimizer.step &&
+         !memcmp(a->params.data, b->params.data, total * msk_type_size(a->params.type)) &&
+         !memcmp(a->optimizer.m, b->optimizer.m, total * 4) &&
+         !memcmp(a->optimizer.v, b->optimizer.v, total * 4) &&
          (!a->optimizer.lo || !memcmp(a->optimizer.lo, b->optimizer.lo, total * 2)) &&
          (!a->optimizer.ema || !memcmp(a->optimizer.ema, b->optimizer.ema, total * 4));
 }
@@ -172,9 +179,11 @@ static void check_resume(enum msk_type type, float ema) {
   check_ok(same_state(&first, &second), "%s, average %g: loaded is saved", name, ema);
   for (int n = 4; n < 9; n++)
     step(&second, n);
-  check_ok(same_state(&straight, &second), "%s, average %g: four steps, save, load, five steps are nine steps", name, ema);
+  check_ok(same_state(&straight, &second),
+           "%s, average %g: four steps, save, load, five steps are nine steps", name, ema);
   fixture_open(&other, type == MSK_F32 ? MSK_BF16 : MSK_F32, 1, 1, ema);
-  check_ok(ms_optimizer_load(&other.optimizer, scratch_path("state.safetensors"), &error) == MS_EINPUT && error.message[0],
+  check_ok(ms_optimizer_load(&other.optimizer, scratch_path("state.safetensors"), &error) == MS_EINPUT &&
+               error.message[0],
            "%s: a state of another type is refused: %.40s...", name, error.message);
   fixture_close(&straight);
   fixture_close(&first);
@@ -192,12 +201,14 @@ static void check_not_finite(enum msk_type type, float bad) {
   step(&same, 0);
   set_gradient(&f, 1);
   f.grad[f.params.list[3].offset + 70000] = bad;
-  check_ok(ms_optimizer_step(&f.optimizer, f.grad, 1e-3, &norm, &error) == MS_ENOTFINITE && strstr(error.message, "large.weight"),
+  check_ok(ms_optimizer_step(&f.optimizer, f.grad, 1e-3, &norm, &error) == MS_ENOTFINITE &&
+               strstr(error.message, "large.weight"),
            "a gradient of %g is refused: %s", (double)bad, error.message);
   check_ok(same_state(&f, &same) && norm == 5, "and nothing is touched");
   set_gradient(&f, 1);
   f.grad[f.params.list[2].offset] = bad;
-  check_ok(ms_optimizer_step(&f.optimizer, f.grad, 1e-3, &norm, &error) == 0 && isfinite(norm), "a frozen parameter's gradient is not read");
+  check_ok(ms_optimizer_step(&f.optimizer, f.grad, 1e-3, &norm, &error) == 0 && isfinite(norm),
+           "a frozen parameter's gradient is not read");
   fixture_close(&f);
   fixture_close(&same);
 }

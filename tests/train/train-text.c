@@ -1,4 +1,5 @@
-/* The text encoder: gradients by finite differences, captions of a batch against captions alone, threads, and learning. */
+/* The text encoder: gradients by finite differences, captions of a batch against captions alone, threads, and
+ * learning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,10 @@
 #define CAPTIONS 24
 #define LABELS 2
 
-static const char *const config =
-  "{\"kind\": \"words\", \"dim\": 32, \"layers\": 2, \"heads\": 2, \"ffn\": 48, \"length\": 8, \"vocabulary\": [\"<pad>\", \"<bos>\","
-  " \"a\", \"red\", \"green\", \"blue\", \"ball\", \"box\", \"star\", \"moves\", \"left\", \"right\"], \"same\": {\"an\": \"a\"}}";
+static const char *const config = "{\"kind\": \"words\", \"dim\": 32, \"layers\": 2, \"heads\": 2, \"ffn\": "
+                                  "48, \"length\": 8, \"vocabulary\": [\"<pad>\", \"<bos>\","
+                                  " \"a\", \"red\", \"green\", \"blue\", \"ball\", \"box\", \"star\", "
+                                  "\"moves\", \"left\", \"right\"], \"same\": {\"an\": \"a\"}}";
 static const int class_counts[LABELS] = {3, 2};
 
 struct fixture {
@@ -34,7 +36,8 @@ static void fixture_open(struct fixture *f, int threads, enum msk_precision prec
   struct ms_error error = {0};
   json_t *root = json_loads(config, 0, NULL);
   unsigned sets[8], flags = sets[check_sets(sets) - 1];
-  if (ms_compute_open(&f->compute, threads, flags, &error) < 0 || ms_text_open(&f->text, &f->compute, root, &error) < 0 ||
+  if (ms_compute_open(&f->compute, threads, flags, &error) < 0 ||
+      ms_text_open(&f->text, &f->compute, root, &error) < 0 ||
       ms_text_set_classes(f->text, class_counts, LABELS, &error) < 0)
     die(&error);
   json_decref(root);
@@ -68,7 +71,8 @@ static void make_captions(uint64_t seed) {
   static const char *const ways[] = {"left", "right"};
   struct ms_random random = {.seed = seed};
   for (int i = 0; i < CAPTIONS; i++) {
-    int colour = (int)ms_random_below(&random, 3), way = (int)ms_random_below(&random, 2), first = (int)ms_random_below(&random, 2);
+    int colour = (int)ms_random_below(&random, 3), way = (int)ms_random_below(&random, 2),
+        first = (int)ms_random_below(&random, 2);
     const char *shape = shapes[ms_random_below(&random, 3)];
     if (first)
       snprintf(texts[i], sizeof texts[i], "%s moves a %s %s", ways[way], colours[colour], shape);
@@ -84,7 +88,8 @@ static double pass(struct fixture *f, double *right) {
   struct ms_error error = {0};
   double loss, share;
   memset(f->grad, 0, (size_t)f->params->total * 4);
-  if (ms_text_train_pass(f->text, captions, classes, CAPTIONS, f->grad, &loss, right ? right : &share, &error) < 0)
+  if (ms_text_train_pass(f->text, captions, classes, CAPTIONS, f->grad, &loss, right ? right : &share,
+                         &error) < 0)
     die(&error);
   return loss;
 }
@@ -117,14 +122,15 @@ static void check_gradients(void) {
     memcpy(w, old, (size_t)param->count * 4);
     free(old);
     slope = (loss[1] - loss[0]) / (2 * step);
-    check_ok(norm > 0 && fabs(slope - norm) <= DIFFERENCE_TOLERANCE * norm, "gradient of %s: %.6g, by differences %.6g", param->name,
-             norm, slope);
+    check_ok(norm > 0 && fabs(slope - norm) <= DIFFERENCE_TOLERANCE * norm,
+             "gradient of %s: %.6g, by differences %.6g", param->name, norm, slope);
   }
   free(grad);
   fixture_close(&f);
 }
 
-/* The loss of a batch is the mean of the losses of its captions: nothing leaks from one to another, padding counts for nothing. */
+/* The loss of a batch is the mean of the losses of its captions: nothing leaks from one to another, padding
+ * counts for nothing. */
 static void check_alone(void) {
   struct fixture f;
   struct ms_error error = {0};
@@ -137,7 +143,8 @@ static void check_alone(void) {
       die(&error);
     sum += loss / CAPTIONS;
   }
-  check_ok(fabs(together - sum) < 1e-6 * sum, "a batch is the mean of its captions: %.8g, %.8g", together, sum);
+  check_ok(fabs(together - sum) < 1e-6 * sum, "a batch is the mean of its captions: %.8g, %.8g", together,
+           sum);
   fixture_close(&f);
 }
 
@@ -149,7 +156,8 @@ static void check_threads(enum msk_precision precision) {
   a = pass(&one, NULL);
   b = pass(&three, NULL);
   check_ok(a == b, "loss: three threads give that of one (%.9g, %.9g)", a, b);
-  check_bytes(one.grad, three.grad, (size_t)one.params->total * 4, "gradients: three threads give the bits of one");
+  check_bytes(one.grad, three.grad, (size_t)one.params->total * 4,
+              "gradients: three threads give the bits of one");
   fixture_close(&one);
   fixture_close(&three);
 }
@@ -163,9 +171,11 @@ static void check_encode(void) {
   fixture_open(&f, 1, MSK_PRECISION_F32);
   n = ms_text_encode(f.text, "a red ball moves", a, skipped, sizeof skipped, &error);
   m = ms_text_encode(f.text, "An red ball, wobbly, moves", b, skipped, sizeof skipped, &error);
-  check_ok(n == 5 && m == 5 && !strcmp(skipped, "wobbly"), "encode: %d and %d states, skipped \"%s\"", n, m, skipped);
+  check_ok(n == 5 && m == 5 && !strcmp(skipped, "wobbly"), "encode: %d and %d states, skipped \"%s\"", n, m,
+           skipped);
   check_bytes(a, b, 5 * 32 * 4, "spellings and unknown words change no state");
-  check_ok(ms_text_encode(f.text, "", c, NULL, 0, &error) == 1, "an empty prompt has the state of <bos> alone");
+  check_ok(ms_text_encode(f.text, "", c, NULL, 0, &error) == 1,
+           "an empty prompt has the state of <bos> alone");
   ms_text_encode(f.text, "ball a red moves", b, NULL, 0, &error);
   check_ok(memcmp(a, b, 32 * 4) && memcmp(a, c, 32 * 4), "the order of words matters");
   fixture_close(&f);
@@ -188,7 +198,8 @@ static void check_learning(enum msk_precision precision) {
     if (ms_text_prepare(f.text, precision, 1, &error) < 0)
       die(&error);
   }
-  check_ok(right > 0.95 && loss < 0.2, "150 steps of plain descent on new captions: loss %.3f, %.0f %% right", loss, 100 * right);
+  check_ok(right > 0.95 && loss < 0.2, "150 steps of plain descent on new captions: loss %.3f, %.0f %% right",
+           loss, 100 * right);
   fixture_close(&f);
 }
 

@@ -1,4 +1,5 @@
-/* The codec's streams: pushes, whole clips and the number of threads give the same bits; causality; scaling; wrong sizes. */
+/* The codec's streams: pushes, whole clips and the number of threads give the same bits; causality; scaling;
+ * wrong sizes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,22 +15,25 @@ struct shape {
 
 /* The second codec is the layout of larger models; odd widths are on purpose. */
 static const struct shape shapes[] = {
-  {"{\"kind\": \"pack\"}", 48, 40, 13},
-  {"{\"strides\": [4,16,16], \"channels\": 20, \"encoder\": [24,40], \"decoder\": [56,24]}", 32, 48, 9},
-  {"{\"strides\": [1,8,8], \"channels\": 5, \"encoder\": [16,16], \"decoder\": [16,16]}", 8, 24, 4},
+    {"{\"kind\": \"pack\"}", 48, 40, 13},
+    {"{\"strides\": [4,16,16], \"channels\": 20, \"encoder\": [24,40], \"decoder\": [56,24]}", 32, 48, 9},
+    {"{\"strides\": [1,8,8], \"channels\": 5, \"encoder\": [16,16], \"decoder\": [16,16]}", 8, 24, 4},
 };
 
-static struct ms_codec *open_codec(struct ms_compute *compute, const char *text, enum msk_precision precision, int training) {
+static struct ms_codec *open_codec(struct ms_compute *compute, const char *text, enum msk_precision precision,
+                                   int training) {
   struct ms_error error = {0};
   struct ms_codec *codec = NULL;
   json_t *config = json_loads(text, 0, NULL);
-  if (ms_codec_open(&codec, compute, config, &error) < 0 || ms_params_allocate(ms_codec_params(codec), MSK_F32, &error) < 0) {
+  if (ms_codec_open(&codec, compute, config, &error) < 0 ||
+      ms_params_allocate(ms_codec_params(codec), MSK_F32, &error) < 0) {
     fprintf(stderr, "%s\n", error.message);
     exit(99);
   }
   json_decref(config);
   ms_codec_randomize(codec, 5);
-  for (int i = 0; i < ms_codec_params(codec)->count; i++) /* temporal layers start at zero: give them something to do */
+  for (int i = 0; i < ms_codec_params(codec)->count;
+       i++) /* temporal layers start at zero: give them something to do */
     if (strstr(ms_codec_params(codec)->list[i].name, "temporal.mix"))
       check_fill(ms_params_at(ms_codec_params(codec), i), ms_codec_params(codec)->list[i].count, 0.05);
   if (ms_codec_prepare(codec, precision, training, &error) < 0)
@@ -48,7 +52,8 @@ static void check_shape(const struct shape *shape, enum msk_precision precision)
   unsigned sets[8];
   const char *kind = precision == MSK_PRECISION_F32 ? "f32" : "bf16";
   int count = check_sets(sets);
-  if (ms_compute_open(&one, 1, sets[count - 1], &error) < 0 || ms_compute_open(&two, 3, sets[count - 1], &error) < 0)
+  if (ms_compute_open(&one, 1, sets[count - 1], &error) < 0 ||
+      ms_compute_open(&two, 3, sets[count - 1], &error) < 0)
     exit(99);
   codec = open_codec(&one, shape->config, precision, 0);
   ms_codec_strides(codec, strides);
@@ -83,8 +88,9 @@ static void check_shape(const struct shape *shape, enum msk_precision precision)
       memcpy(again + (c * groups + t) * cells, latent + c * cells, (size_t)cells * 4);
   }
   ms_codec_stream_close(&stream);
-  check_bytes(again, latents, (size_t)(channels * groups * cells) * 4, "encode %dx%dx%d %s: pushes are the whole clip", shape->width,
-              shape->height, shape->frames, kind);
+  check_bytes(again, latents, (size_t)(channels * groups * cells) * 4,
+              "encode %dx%dx%d %s: pushes are the whole clip", shape->width, shape->height, shape->frames,
+              kind);
 
   if (ms_codec_decoder_open(&stream, codec, h, w, &error) < 0)
     exit(99);
@@ -98,7 +104,8 @@ static void check_shape(const struct shape *shape, enum msk_precision precision)
   }
   ms_codec_stream_close(&stream);
   check_ok(pushed == shape->frames, "decode: %d frames come out, %d wanted", pushed, shape->frames);
-  check_bytes(streamed, decoded, (size_t)(shape->frames * pixels) * 4, "decode %s: pushes are the whole clip", kind);
+  check_bytes(streamed, decoded, (size_t)(shape->frames * pixels) * 4, "decode %s: pushes are the whole clip",
+              kind);
 
   other = open_codec(&two, shape->config, precision, 1);
   for (int i = 0; i < ms_codec_params(codec)->count; i++)
@@ -109,18 +116,20 @@ static void check_shape(const struct shape *shape, enum msk_precision precision)
       ms_codec_encode(other, frames, shape->frames, shape->height, shape->width, again, &error) < 0 ||
       ms_codec_decode(other, latents, groups, h, w, streamed, &error) < 0)
     exit(99);
-  check_bytes(again, latents, (size_t)(channels * groups * cells) * 4, "encode %s: three threads give the bits of one", kind);
-  check_bytes(streamed, decoded, (size_t)(shape->frames * pixels) * 4, "decode %s: three threads give the bits of one", kind);
+  check_bytes(again, latents, (size_t)(channels * groups * cells) * 4,
+              "encode %s: three threads give the bits of one", kind);
+  check_bytes(streamed, decoded, (size_t)(shape->frames * pixels) * 4,
+              "decode %s: three threads give the bits of one", kind);
 
   /* causality: a change of the last group leaves all before it */
   for (int c = 0; c < channels; c++)
     latents[(c * groups + groups - 1) * cells] += 1;
   if (ms_codec_decode(codec, latents, groups, h, w, streamed, &error) < 0)
     exit(99);
-  check_bytes(streamed, decoded, (size_t)((shape->frames - strides[0]) * pixels) * 4, "decode %s: the past does not know the future",
-              kind);
-  check_ok(memcmp(streamed + (shape->frames - strides[0]) * pixels, decoded + (shape->frames - strides[0]) * pixels,
-                  (size_t)pixels * 4) != 0,
+  check_bytes(streamed, decoded, (size_t)((shape->frames - strides[0]) * pixels) * 4,
+              "decode %s: the past does not know the future", kind);
+  check_ok(memcmp(streamed + (shape->frames - strides[0]) * pixels,
+                  decoded + (shape->frames - strides[0]) * pixels, (size_t)pixels * 4) != 0,
            "decode %s: the last latent frame is heard", kind);
 
   /* scaling: normalised = (raw - mean) / std */
@@ -130,8 +139,10 @@ static void check_shape(const struct shape *shape, enum msk_precision precision)
   for (int c = 0; c < channels; c++)
     for (int64_t i = 0; i < groups * cells; i++)
       again[c * groups * cells + i] = again[c * groups * cells + i] * std[c] + mean[c];
-  check_relative_l2_f32(again, latents, channels * groups * cells, 1e-6, "encode %s: mean and deviation", kind);
-  check_ok(ms_codec_encode(codec, frames, shape->frames, shape->height, shape->width - 2, latents, &error) == MS_EUSAGE,
+  check_relative_l2_f32(again, latents, channels * groups * cells, 1e-6, "encode %s: mean and deviation",
+                        kind);
+  check_ok(ms_codec_encode(codec, frames, shape->frames, shape->height, shape->width - 2, latents, &error) ==
+               MS_EUSAGE,
            "a width that is no multiple is refused");
   ms_codec_close(&codec);
   ms_codec_close(&other);
@@ -147,7 +158,8 @@ static void check_shortcut(void) {
   struct ms_codec *codec;
   struct ms_params *params;
   int64_t n = 5 * 16 * 24;
-  float *frames = check_alloc_f32(n * 3), *latents = check_alloc_f32(16 * 2 * 2 * 3), *decoded = check_alloc_f32(n * 3), rgb[3];
+  float *frames = check_alloc_f32(n * 3), *latents = check_alloc_f32(16 * 2 * 2 * 3),
+        *decoded = check_alloc_f32(n * 3), rgb[3];
   float cell[16] = {0};
   double worst = 0;
   if (ms_compute_open(&compute, 1, 0, &error) < 0)
@@ -162,18 +174,22 @@ static void check_shortcut(void) {
     frames[3 * i + 1] = -0.25f;
     frames[3 * i + 2] = 1;
   }
-  if (ms_codec_encode(codec, frames, 5, 16, 24, latents, &error) < 0 || ms_codec_decode(codec, latents, 2, 2, 3, decoded, &error) < 0)
+  if (ms_codec_encode(codec, frames, 5, 16, 24, latents, &error) < 0 ||
+      ms_codec_decode(codec, latents, 2, 2, 3, decoded, &error) < 0)
     exit(99);
   for (int64_t i = 0; i < n * 3; i++)
     worst = fmax(worst, fabs((double)decoded[i] - frames[i]));
   check_ok(worst < 1e-5, "the colour shortcut carries a flat picture: off by %.1e", worst);
   for (int c = 0; c < 3; c++)
     cell[c] = latents[c * 2 * 2 * 3];
-  check_ok(ms_codec_stream_bytes(codec, 1, 136, 240) < (size_t)256 << 20 && ms_codec_stream_bytes(codec, 0, 136, 240) < (size_t)320 << 20,
+  check_ok(ms_codec_stream_bytes(codec, 1, 136, 240) < (size_t)256 << 20 &&
+               ms_codec_stream_bytes(codec, 0, 136, 240) < (size_t)320 << 20,
            "1920x1088 in float32: a decoder holds %.0f MiB, an encoder %.0f MiB",
-           (double)ms_codec_stream_bytes(codec, 1, 136, 240) / 1048576, (double)ms_codec_stream_bytes(codec, 0, 136, 240) / 1048576);
+           (double)ms_codec_stream_bytes(codec, 1, 136, 240) / 1048576,
+           (double)ms_codec_stream_bytes(codec, 0, 136, 240) / 1048576);
   ms_codec_preview(codec, cell, rgb);
-  check_ok(fabsf(rgb[0] - 0.5f) + fabsf(rgb[1] + 0.25f) + fabsf(rgb[2] - 1) < 1e-5f, "the preview shows its colour");
+  check_ok(fabsf(rgb[0] - 0.5f) + fabsf(rgb[1] + 0.25f) + fabsf(rgb[2] - 1) < 1e-5f,
+           "the preview shows its colour");
   ms_codec_close(&codec);
   ms_compute_release(&compute);
   check_free_all();
@@ -183,8 +199,8 @@ static void check_bad_config(const char *text) {
   struct ms_error error = {0};
   struct ms_codec *codec = NULL;
   json_t *config = json_loads(text, 0, NULL);
-  check_ok(ms_codec_open(&codec, NULL, config, &error) == MS_EINPUT && !codec && error.message[0], "%s is refused: %s", text,
-           error.message);
+  check_ok(ms_codec_open(&codec, NULL, config, &error) == MS_EINPUT && !codec && error.message[0],
+           "%s is refused: %s", text, error.message);
   json_decref(config);
 }
 

@@ -6,7 +6,8 @@
 #include "harness.h"
 #include "model/tokenizer.h"
 
-static const char *const config = "{\"length\": 6, \"vocabulary\": [\"<pad>\", \"<bos>\", \"a\", \"red\", \"ball\", \"3d\", \"\xc3\xa9t\xc3\xa9\"],"
+static const char *const config = "{\"length\": 6, \"vocabulary\": [\"<pad>\", \"<bos>\", \"a\", \"red\", "
+                                  "\"ball\", \"3d\", \"\xc3\xa9t\xc3\xa9\"],"
                                   " \"same\": {\"an\": \"a\", \"sphere\": \"ball\"}}";
 
 static const struct {
@@ -14,15 +15,15 @@ static const struct {
   int count, tokens[6];
   const char *skipped;
 } cases[] = {
-  {"a red ball", 4, {1, 2, 3, 4, 0, 0}, ""},
-  {"", 1, {1, 0, 0, 0, 0, 0}, ""},
-  {"An RED, (sphere)!", 4, {1, 2, 3, 4, 0, 0}, ""},
-  {"  a   blue\tball\n", 3, {1, 2, 4, 0, 0, 0}, "blue"},
-  {"a 3D ball", 4, {1, 2, 5, 4, 0, 0}, ""},
-  {"redball <bos> <pad>", 1, {1, 0, 0, 0, 0, 0}, "redball, bos, pad"},
-  {"a a a a a a red", 6, {1, 2, 2, 2, 2, 2}, "a, red"},
-  {"\xc3\xa9t\xc3\xa9 \xc3\xa9", 2, {1, 6, 0, 0, 0, 0}, "\xc3\xa9"},
-  {"red-ball's", 3, {1, 3, 4, 0, 0, 0}, "s"},
+    {"a red ball", 4, {1, 2, 3, 4, 0, 0}, ""},
+    {"", 1, {1, 0, 0, 0, 0, 0}, ""},
+    {"An RED, (sphere)!", 4, {1, 2, 3, 4, 0, 0}, ""},
+    {"  a   blue\tball\n", 3, {1, 2, 4, 0, 0, 0}, "blue"},
+    {"a 3D ball", 4, {1, 2, 5, 4, 0, 0}, ""},
+    {"redball <bos> <pad>", 1, {1, 0, 0, 0, 0, 0}, "redball, bos, pad"},
+    {"a a a a a a red", 6, {1, 2, 2, 2, 2, 2}, "a, red"},
+    {"\xc3\xa9t\xc3\xa9 \xc3\xa9", 2, {1, 6, 0, 0, 0, 0}, "\xc3\xa9"},
+    {"red-ball's", 3, {1, 3, 4, 0, 0, 0}, "s"},
 };
 
 static void check_refused(const char *text, const char *part) {
@@ -48,7 +49,8 @@ int main(int argc, char **argv) {
   json_decref(root);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int count = ms_tokenizer_run(&tokenizer, cases[i].prompt, tokens, skipped, sizeof skipped);
-    check_ok(count == cases[i].count && !memcmp(tokens, cases[i].tokens, sizeof tokens) && !strcmp(skipped, cases[i].skipped),
+    check_ok(count == cases[i].count && !memcmp(tokens, cases[i].tokens, sizeof tokens) &&
+                 !strcmp(skipped, cases[i].skipped),
              "\"%s\": %d tokens, skipped \"%s\"", i == 3 ? "(with spaces)" : cases[i].prompt, count, skipped);
   }
   ms_tokenizer_run(&tokenizer, "one two three", tokens, small, sizeof small);
