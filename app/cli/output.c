@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "ms-system.h"
 
 void msa_output_init(struct msa_output *output, const char *command, int json) {
@@ -152,7 +153,7 @@ struct ms_hooks msa_output_hooks(struct msa_output *output, const atomic_int *ca
 }
 
 int msa_output_failure(struct msa_output *output, const struct ms_error *error) {
-  const int status = ms_error_exit_status(error->code);
+  const int status = msa_signal_status(ms_error_exit_status(error->code));
   const char *message = error->message[0] ? error->message : ms_error_text(error->code);
   json_t *object = json_pack("{s:i, s:s}", "exit", status, "kind", ms_error_text(error->code));
   json_object_set_new(object, "message", msa_json_text(message));
