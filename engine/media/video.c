@@ -40,8 +40,12 @@ struct ms_video {
 
 static int failed(const struct ms_video *video, const char *what, int number, struct ms_error *error) {
   char reason[128];
+  /* libav* says this when a header asks for an absurd size, so that it mostly is the file's fault */
   if (number == AVERROR(ENOMEM))
-    return ms_error_set(error, MS_ENOMEM, "cannot read \"%.300s\": out of memory", video->path);
+    return ms_error_set(
+        error, MS_EINPUT,
+        "\"%.300s\" needs more memory than there is: it is damaged, or too large to be read here",
+        video->path);
   av_strerror(number, reason, sizeof reason);
   return ms_error_set(error, MS_EINPUT, "\"%.250s\" %s: %s", video->path, what, reason);
 }
@@ -98,7 +102,8 @@ static int find_url(struct ms_video *video, struct ms_error *error) {
     if (video->url)
       sprintf(video->url, "file:%s", video->path);
   }
-  return video->url ? 0 : failed(video, "", AVERROR(ENOMEM), error);
+  return video->url ? 0
+                    : ms_error_set(error, MS_ENOMEM, "cannot read \"%.300s\": out of memory", video->path);
 }
 
 /* Formats without tags have their settings beside them. */
