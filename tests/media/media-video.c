@@ -292,8 +292,8 @@ static void check_broken(void) {
       some += cut > 0;
     }
     check_ok(!wrong && some > 0,
-             "%s: 60 times with flipped bits: %d gave frames, %d were refused, none went wrong", names[i],
-             some, refused);
+             "%s: 60 times with flipped bits: %d gave frames, %d were refused, %d went wrong", names[i],
+             some, refused, wrong);
     wrong = 0;
     for (int part = 0; part < 16; part++) {
       scratch_put("cut.bin", data, size * (size_t)part / 16);
