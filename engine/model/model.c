@@ -201,8 +201,7 @@ int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type
 }
 
 int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts,
-                  enum msk_type dit_type, enum msk_precision precision, uint64_t seed,
-                  struct ms_error *error) {
+                  enum msk_type dit_type, enum msk_precision precision, struct ms_error *error) {
   static const unsigned all[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
   int code = ms_model_read(model, folder, error);
   if (code == 0)
@@ -211,13 +210,7 @@ int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char
     enum msk_type type = all[i] == MS_MODEL_DIT ? dit_type : MSK_F32;
     if (!(parts & all[i]))
       continue;
-    if (parts & MS_MODEL_RANDOM) {
-      code = ms_params_allocate(part_params(model, all[i]), type, error);
-      if (code == 0)
-        ms_params_randomize(part_params(model, all[i]), seed);
-    } else {
-      code = ms_model_load_part(model, all[i], type, folder, error);
-    }
+    code = ms_model_load_part(model, all[i], type, folder, error);
   }
   if (code == 0 && model->text)
     code = ms_text_prepare(model->text, MSK_PRECISION_F32, 0, error);

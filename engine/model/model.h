@@ -15,13 +15,7 @@
 #include "model/text.h"
 #include "sample/sampler.h"
 
-enum ms_model_part {
-  MS_MODEL_DIT = 1,
-  MS_MODEL_CODEC = 2,
-  MS_MODEL_TEXT = 4,
-  MS_MODEL_ALL = 7,
-  MS_MODEL_RANDOM = 8
-};
+enum ms_model_part { MS_MODEL_DIT = 1, MS_MODEL_CODEC = 2, MS_MODEL_TEXT = 4, MS_MODEL_ALL = 7 };
 
 struct ms_model_defaults {
   int width, height, frames, steps;
@@ -44,12 +38,10 @@ struct ms_model {
 
 /* Reads and checks model.json only. MS_EINPUT names file and key. */
 int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *error);
-/* Reads, opens the networks named by parts, loads their weights (with MS_MODEL_RANDOM: random ones from
- * `seed`) and prepares them for inference: DiT weights as dit_type, products in bf16 (or float32 if precision
- * says so). */
+/* Reads, opens the networks named by parts, loads their weights and prepares them for inference:
+ * DiT weights as dit_type, products in bf16 (or float32 if precision says so). */
 int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts,
-                  enum msk_type dit_type, enum msk_precision precision, uint64_t seed,
-                  struct ms_error *error);
+                  enum msk_type dit_type, enum msk_precision precision, struct ms_error *error);
 void ms_model_release(struct ms_model *model);
 /* Stages of ms_model_open for code that needs them apart: networks from a parsed root; weights of one part
  * from a file. */

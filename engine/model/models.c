@@ -24,7 +24,7 @@ static int is_folder(const char *path) {
 }
 
 static int has_model_json(const char *folder) {
-  char path[2048];
+  char path[4200];
   snprintf(path, sizeof path, "%s/model.json", folder);
   return access(path, R_OK) == 0;
 }

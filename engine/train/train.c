@@ -84,7 +84,7 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     code = ms_compute_open(&compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
   if (code == 0) {
     ms_pool_set_cancel(compute.pool, hooks ? hooks->cancel : NULL);
-    code = ms_model_open(&model, &compute, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, 0, error);
+    code = ms_model_open(&model, &compute, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, error);
   }
   if (code == 0 && !job.width) {
     job.width = model.defaults.width;
