@@ -160,7 +160,8 @@ static int override_attention(struct run *run, json_t *root, struct ms_error *er
 
 static int open_model(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   char folder[1024];
-  int code = ms_model_find(run->job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
+  int code =
+      ms_model_find(run->job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   static const unsigned parts[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
   enum msk_precision precision = machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
   if (code == 0)
@@ -182,33 +183,38 @@ static int open_model(struct run *run, const struct ms_machine *machine, struct 
   return code;
 }
 
+/* What a clip of so many frames needs, the process as it stands included. */
+static size_t bytes_needed(const struct run *run, int frames, size_t resident) {
+  struct ms_stage_plan plan;
+  ms_stages_plan(&run->model, run->job.width, run->job.height, frames, run->job.steps, run->job.guidance,
+                 &plan);
+  return ms_stages_bytes(&run->model, &plan) + resident;
+}
+
+/* The budget is held before the work begins; the message names the most frames that would fit. */
 static int check_budget(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   size_t budget = machine->host_memory ? machine->host_memory : ms_memory_available() / 10 * 7;
-  size_t need = ms_stages_bytes(&run->model, &run->plan) + ms_memory_peak() + ((size_t)64 << 20);
-  char need_text[32], budget_text[32];
+  size_t resident = ms_memory_peak(), need = bytes_needed(run, run->job.frames, resident);
+  int fits = 0, too_many = run->job.frames;
+  char need_text[32], budget_text[32], advice[64];
   if (!budget || need <= budget)
     return 0;
-  for (int frames = run->job.frames; frames > 1; frames = (frames - 1) / 2 + 1) {
-    struct ms_stage_plan smaller;
-    int next = (frames - 1) / 2;
-    ms_stages_plan(&run->model, run->job.width, run->job.height, next > 0 ? next : 1, run->job.steps,
-                   run->job.guidance, &smaller);
-    if (ms_stages_bytes(&run->model, &smaller) + ms_memory_peak() + ((size_t)64 << 20) <= budget)
-      return ms_error_set(
-          error, MS_EBUDGET,
-          "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: %d frames would fit",
-          run->job.width, run->job.height, run->job.frames,
-          ms_format_bytes((double)need, need_text, sizeof need_text),
-          ms_format_bytes((double)budget, budget_text, sizeof budget_text), next > 0 ? next : 1);
-    if (next <= 1)
-      break;
+  while (too_many - fits > 1) {
+    int middle = fits + (too_many - fits) / 2;
+    if (bytes_needed(run, middle, resident) <= budget)
+      fits = middle;
+    else
+      too_many = middle;
   }
-  return ms_error_set(
-      error, MS_EBUDGET,
-      "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: choose a smaller --size",
-      run->job.width, run->job.height, run->job.frames,
-      ms_format_bytes((double)need, need_text, sizeof need_text),
-      ms_format_bytes((double)budget, budget_text, sizeof budget_text));
+  if (fits)
+    snprintf(advice, sizeof advice, "%d frame%s of that size would fit", fits, fits == 1 ? "" : "s");
+  else
+    snprintf(advice, sizeof advice, "choose a smaller --size");
+  return ms_error_set(error, MS_EBUDGET,
+                      "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: %s", run->job.width,
+                      run->job.height, run->job.frames,
+                      ms_format_bytes((double)need, need_text, sizeof need_text),
+                      ms_format_bytes((double)budget, budget_text, sizeof budget_text), advice);
 }
 
 static int encode_text(struct run *run, struct ms_error *error) {
