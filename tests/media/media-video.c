@@ -261,6 +261,8 @@ static int read_all(const char *name) {
 }
 
 static void check_broken(void) {
+  static const char text[] = "this is not a video, but a text that pretends\n";
+  static const char playlist[] = "#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n#EXT-X-ENDLIST\n";
   static const char *const names[] = {"ok.mp4", "ok.mkv", "ok.mpg"};
   static const char *const muxers[] = {"mp4", "matroska", "mpeg"}, *const encoders[] = {"libx264", "libx264",
                                                                                         "mpeg2video"};
@@ -292,8 +294,8 @@ static void check_broken(void) {
       some += cut > 0;
     }
     check_ok(!wrong && some > 0,
-             "%s: 60 times with flipped bits: %d gave frames, %d were refused, %d went wrong", names[i],
-             some, refused, wrong);
+             "%s: 60 times with flipped bits: %d gave frames, %d were refused, %d went wrong", names[i], some,
+             refused, wrong);
     wrong = 0;
     for (int part = 0; part < 16; part++) {
       scratch_put("cut.bin", data, size * (size_t)part / 16);
@@ -305,14 +307,14 @@ static void check_broken(void) {
       check_ok(cut > 0, "%s: fifteen sixteenths of it still have %d frames", names[i], cut);
     free(data);
   }
-  scratch_put("text.mp4", "this is not a video, but a text that pretends\n", 46);
+  scratch_put("text.mp4", text, strlen(text));
   check_ok(read_all("text.mp4") == -1, "a text is refused");
   scratch_put("empty.mp4", "", 0);
   check_ok(read_all("empty.mp4") == -1, "an empty file is refused");
   check_ok(read_all("missing.mp4") == -1, "a missing file is refused");
   mkdir(scratch_path("folder"), 0755);
   check_ok(read_all("folder") == -1, "a folder without frames is refused");
-  scratch_put("list.m3u8", "#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n#EXT-X-ENDLIST\n", 60);
+  scratch_put("list.m3u8", playlist, strlen(playlist));
   check_ok(read_all("list.m3u8") == -1, "a playlist that leads to the network is refused");
 }
 
