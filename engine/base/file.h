@@ -23,8 +23,9 @@ struct ms_file_out {
  * full, target is a folder or a device, somebody else is writing it. On failure `out` needs no release. */
 int ms_file_out_open(struct ms_file_out *out, const char *path, struct ms_error *error);
 int ms_file_out_write(struct ms_file_out *out, const void *data, size_t size, struct ms_error *error);
-/* Returns 0: the file is at `path` and `out` is released; or MS_EOUTPUT: what was at `path` before stands, and the caller still
- * has to abandon (only if the folder cannot be synced at the very end, the new file is there, but may not outlive a crash). */
+/* Returns 0: the file is at `path` and `out` is released; or MS_EOUTPUT: what was at `path` before stands,
+ * and the caller still has to abandon (only if the folder cannot be synced at the very end, the new file is
+ * there, but may not outlive a crash). */
 int ms_file_out_commit(struct ms_file_out *out, struct ms_error *error);
 /* Removes PATH.part and releases. Harmless after commit, or on a zeroed object. */
 void ms_file_out_abandon(struct ms_file_out *out);

@@ -140,7 +140,8 @@ void ms_palette_draw(struct ms_palette *palette, const uint8_t *rgb, int width, 
       int v = 0;
       for (int bit = 0; bit < 3; bit++)
         v |= (((x ^ y) >> bit & 1) << (5 - 2 * bit)) | ((y >> bit & 1) << (4 - 2 * bit));
-      /* one and a half root mean square errors break up bands; more adds grain without coming closer to the picture */
+      /* one and a half root mean square errors break up bands; more adds grain without coming closer to the
+       * picture */
       bayer[y][x] = ((float)v - 31.5f) / 64 * 1.5f * palette->error;
     }
   for (int y = 0; y < height; y++)
