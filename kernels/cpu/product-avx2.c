@@ -1,10 +1,9 @@
 /* float32 products on AVX2: a tile of C is 6 x 16, twelve accumulators fed by broadcasts of A. The bf16 table
- * multiplies the same way, after its operands were rounded to bfloat16. Packing and epilogue are loops that
- * the compiler vectorises. A is packed in blocks of [k][6], B in panels of [k][16]; what does not exist is
- * zero. */
-#include <immintrin.h>
-
+ * multiplies the same way, after its operands were rounded to bfloat16. A is packed in blocks of [k][6], B in
+ * panels of [k][16]; what does not exist is zero. */
 #include "cpu/product.h"
+#include "cpu/vec-avx2.h"
+#include "cpu/vec-math.h"
 
 #define HEIGHT 6
 #define WIDTH 16
@@ -58,29 +57,42 @@ static void pack_b_bf16(const struct msk_pack *pack, int64_t n0, int64_t n1, voi
 
 /* ---- A ---- */
 
-/* `count` elements of k from element `at` of A, `step` apart, into row r of a block from k-row l. */
-static inline void pack_run(const struct msk_product *p, int64_t at, int64_t step, int64_t count, float *to) {
+/* `count` neighbours along k from element `at` of A, into one row of a block. */
+static inline void pack_run(const struct msk_product *p, int64_t at, int64_t count, float *to) {
   if (p->a_type == MSK_F32)
     for (int64_t l = 0; l < count; l++)
-      to[l * HEIGHT] = ((const float *)p->a)[at + l * step];
+      to[l * HEIGHT] = ((const float *)p->a)[at + l];
   else
     for (int64_t l = 0; l < count; l++)
-      to[l * HEIGHT] = msk_bf16_to_f32(((const uint16_t *)p->a)[at + l * step]);
+      to[l * HEIGHT] = msk_bf16_to_f32(((const uint16_t *)p->a)[at + l]);
+}
+
+/* Row l of a transposed A is contiguous along the rows of the block. */
+static void pack_transposed(const struct msk_product *p, int64_t i0, int64_t rows, float *dst) {
+  for (int64_t l = 0; l < p->k; l++)
+    for (int64_t r0 = 0; r0 < rows; r0 += HEIGHT) {
+      float *to = dst + r0 * p->k + l * HEIGHT;
+      int64_t at = l * p->a_ld + i0 + r0, here = smaller(HEIGHT, rows - r0);
+      for (int64_t r = 0; r < here; r++)
+        to[r] = msk_product_load(p->a, p->a_type, at + r);
+    }
 }
 
 static void pack_a(const struct msk_product *p, int64_t i0, int64_t rows, float *dst, int rounded) {
-  int64_t k_tap = p->taps > 1 ? p->k / p->taps : p->k;
-  for (int64_t r = 0; r < round_up(rows, HEIGHT); r++) {
+  int64_t k_tap = p->taps > 1 ? p->k / p->taps : p->k, full = round_up(rows, HEIGHT);
+  for (int64_t r = p->a_transposed ? rows : 0; r < full; r++) {
     float *to = dst + r / HEIGHT * HEIGHT * p->k + r % HEIGHT;
     if (r >= rows)
       for (int64_t l = 0; l < p->k; l++)
         to[l * HEIGHT] = 0;
     else
       for (int64_t l = 0; l < p->k; l += k_tap)
-        pack_run(p, msk_product_a_at(p, i0 + r, l), p->a_transposed ? p->a_ld : 1, k_tap, to + l * HEIGHT);
+        pack_run(p, msk_product_a_at(p, i0 + r, l), k_tap, to + l * HEIGHT);
   }
+  if (p->a_transposed)
+    pack_transposed(p, i0, rows, dst);
   if (rounded && p->a_type == MSK_F32)
-    for (int64_t x = 0; x < round_up(rows, HEIGHT) * p->k; x++)
+    for (int64_t x = 0; x < full * p->k; x++)
       dst[x] = round_bf16(dst[x]);
 }
 
@@ -111,77 +123,46 @@ static inline void tile_6x16(const float *a, const float *b, int64_t depth, floa
 
 /* ---- epilogue ---- */
 
-/* 2^t for |t| <= 120: adding 1.5 * 2^23 rounds t to a whole number n in the low bits, which then goes to the
- * exponent; the polynomial is minimax on [-1/2, 1/2]. */
-static inline float exp2_near(float t) {
-  union {
-    float f;
-    int32_t i;
-  } n = {.f = t + 12582912.0f}, scale;
-  float f = t - (n.f - 12582912.0f), y = 0x1.470b4ap-13f;
-  y = y * f + 0x1.5f7276p-10f;
-  y = y * f + 0x1.3b270ep-7f;
-  y = y * f + 0x1.c6ae72p-5f;
-  y = y * f + 0x1.ebfbe2p-3f;
-  y = y * f + 0x1.62e432p-1f;
-  y = y * f + 1.0f;
-  scale.i = (n.i - 0x4b400000 + 127) << 23;
-  return y * scale.f;
+VEC_INLINE vec_f32 activate(enum msk_act act, vec_f32 x) {
+  vec_f32 slope; /* not wanted here */
+  if (act == MSK_ACT_NONE)
+    return x;
+  if (act == MSK_ACT_SILU)
+    return x * vec_sigmoid(vec_set(0) - x, &slope);
+  /* tanh (u) = 1 - 2 / (1 + exp (2 u)) */
+  vec_f32 minus_2u = x * vec_fma(x * x, vec_set(-2 * 0.7978845608f * 0.044715f), vec_set(-2 * 0.7978845608f));
+  return x * vec_sigmoid(minus_2u, &slope);
 }
 
-/* x / (1 + 2^t); NaN passes through x. */
-static inline float logistic_times(float x, float t) {
-  t = t < 120.0f ? t : 120.0f;
-  t = t > -120.0f ? t : -120.0f;
-  return x / (1.0f + exp2_near(t));
-}
-
-static inline float activate(enum msk_act act, float x) {
-  const float gelu = -2.0f * 0.7978845608f * 1.4426950409f;
-  if (act == MSK_ACT_GELU_TANH)
-    return logistic_times(x, x * (gelu + gelu * 0.044715f * x * x));
-  return logistic_times(x, -1.4426950409f * x);
-}
-
-static inline void store_row(void *x, enum msk_type type, int64_t at, const float *r, int64_t columns) {
-  for (int64_t j = 0; j < columns; j++)
-    if (type == MSK_F32)
-      ((float *)x)[at + j] = r[j];
-    else
-      ((uint16_t *)x)[at + j] = msk_f32_to_bf16(r[j]);
-}
-
-static inline void finish_row(const struct msk_product *p, int64_t i, int64_t j0, int64_t columns, float *r) {
+/* n <= 8 sums of row i from column j. */
+VEC_INLINE void finish_vector(const struct msk_product *p, int64_t i, int64_t j, const float *acc, int n) {
+  vec_f32 v = vec_load(acc);
   if (p->bias)
-    for (int64_t j = 0; j < columns; j++)
-      r[j] += p->bias[j0 + j];
+    v += vec_load_n(p->bias + j, n);
   if (p->pre)
-    store_row(p->pre, p->pre_type, i * p->pre_ld + j0, r, columns);
-  if (p->act == MSK_ACT_GELU_TANH)
-    for (int64_t j = 0; j < WIDTH; j++)
-      r[j] = activate(MSK_ACT_GELU_TANH, r[j]);
-  else if (p->act == MSK_ACT_SILU)
-    for (int64_t j = 0; j < WIDTH; j++)
-      r[j] = activate(MSK_ACT_SILU, r[j]);
+    vec_store_as_n(p->pre, p->pre_type, i * p->pre_ld + j, n, v);
+  v = activate(p->act, v);
   if (p->gate)
-    for (int64_t j = 0; j < columns; j++)
-      r[j] *= p->gate[i / p->gate_rows * p->gate_ld + j0 + j];
+    v *= vec_load_n(p->gate + i / p->gate_rows * p->gate_ld + j, n);
   if (p->residual)
-    for (int64_t j = 0; j < columns; j++)
-      r[j] += p->residual[i * p->residual_ld + j0 + j];
+    v += vec_load_n(p->residual + i * p->residual_ld + j, n);
   if (p->accumulate)
-    for (int64_t j = 0; j < columns; j++)
-      r[j] += ((const float *)p->c)[i * p->c_ld + j0 + j];
-  store_row(p->c, p->c_type, i * p->c_ld + j0, r, columns);
+    v += vec_load_n((const float *)p->c + i * p->c_ld + j, n);
+  vec_store_as_n(p->c, p->c_type, i * p->c_ld + j, n, v);
 }
 
 static void finish_tile(const struct msk_product *p, int64_t i0, int64_t j0, int64_t rows, int64_t columns,
-                        float *acc) {
-  for (int64_t r = 0; r < rows; r++)
-    if (columns == WIDTH) /* a length that the compiler knows */
-      finish_row(p, i0 + r, j0, WIDTH, acc + r * WIDTH);
-    else
-      finish_row(p, i0 + r, j0, columns, acc + r * WIDTH);
+                        const float *acc) {
+  for (int64_t i = i0; i < i0 + rows; i++, acc += WIDTH) {
+    if (columns == WIDTH) {
+      finish_vector(p, i, j0, acc, VEC);
+      finish_vector(p, i, j0 + VEC, acc + VEC, VEC);
+    } else {
+      finish_vector(p, i, j0, acc, (int)smaller(columns, VEC));
+      if (columns > VEC)
+        finish_vector(p, i, j0 + VEC, acc + VEC, (int)(columns - VEC));
+    }
+  }
 }
 
 /* ---- loops ---- */

@@ -8,44 +8,23 @@
 
 /* Rows of P and of scale dS, and the derivatives of the offsets (added to). */
 static void slide_backward_weights(const struct msk_slide *p, const struct slide_tile *tile,
-                                   const struct slide_skew *skew, struct slide_work *w, __m512 lse,
-                                   __m512 mean) {
+                                   struct slide_work *w, __m512 lse, __m512 mean) {
   int64_t count = msk_slide_window_points(p);
   __m512 factor = _mm512_set1_ps(p->scale * SLIDE_LOG2E), scale = _mm512_set1_ps(p->scale);
-  if (tile->box) {
-    slide_skew_read(skew, tile, w->rows[0], w->near[0]);
-    slide_skew_read(skew, tile, w->rows[1], w->near[1]);
-    slide_clear_near(tile, w->near[2]);
-    slide_clear_near(tile, w->near[3]);
-  }
   slide_clear_rows(tile, w->rows[2]);
   slide_clear_rows(tile, w->rows[3]);
   for (int64_t j = 0; j < count; j++) {
     const struct slide_point *point = &tile->points[j];
-    struct slide_jet score, value;
+    struct slide_jet score = slide_corner_jet(tile, point, w->rows[0]);
+    struct slide_jet value = slide_corner_jet(tile, point, w->rows[1]);
     __m512 *doffset = w->doffsets + (p->mode == MSK_SLIDE_POINT ? 3 * j : 0);
-    if (tile->box) {
-      slide_box_jets(tile, point, w->near[0], w->near[1], &score, &value);
-    } else {
-      score = slide_corner_jet(tile, point, w->rows[0]);
-      value = slide_corner_jet(tile, point, w->rows[1]);
-    }
     __m512 weight = slide_exp2(_mm512_fmsub_ps(score.value, factor, lse));
     __m512 dscore = _mm512_mul_ps(_mm512_mul_ps(weight, scale), _mm512_sub_ps(value.value, mean));
     for (int a = 0; a < 3; a++)
       doffset[a] = _mm512_add_ps(
           doffset[a], _mm512_fmadd_ps(dscore, score.slope[a], _mm512_mul_ps(weight, value.slope[a])));
-    if (tile->box) {
-      slide_box_add(tile, point, weight, w->near[2]);
-      slide_box_add(tile, point, dscore, w->near[3]);
-    } else {
-      slide_corner_add(tile, point, weight, w->rows[2]);
-      slide_corner_add(tile, point, dscore, w->rows[3]);
-    }
-  }
-  if (tile->box) {
-    slide_skew_write(skew, tile, w->near[2], w->rows[2]);
-    slide_skew_write(skew, tile, w->near[3], w->rows[3]);
+    slide_corner_add(tile, point, weight, w->rows[2]);
+    slide_corner_add(tile, point, dscore, w->rows[3]);
   }
 }
 
@@ -112,7 +91,7 @@ static void slide_backward_tile(const struct msk_slide *p, int64_t group, int64_
   slide_clear_slack(tile, w->rows[1]);
   slide_backward_means(p, tile, head, &lse, &mean);
   memset(w->doffsets, 0, (size_t)length * sizeof(__m512));
-  slide_backward_weights(p, tile, &w->skew[n], w, lse, mean);
+  slide_backward_weights(p, tile, w, lse, mean);
   if (p->dz)
     slide_write_doffsets(p, tile, group, head % (p->heads / p->groups) != 0, w);
   engine_sums(w->rows[3], tile->ld, tile->blocks, w->narrow, w->form[2], tile->list, depth, w->out);

@@ -34,22 +34,11 @@ static int64_t slide_offset_length(const struct msk_slide *p) {
   return 3 * (p->mode == MSK_SLIDE_POINT ? msk_slide_window_points(p) : 1);
 }
 
-static int64_t slide_near_max(const struct msk_slide *p) {
-  int64_t cells = 1;
-  for (int a = 0; a < 3; a++) {
-    int64_t size = p->window[a] + 2 * slide_reach(p, a) + 1;
-    cells *= size < SLIDE_BOX_AXIS ? size : SLIDE_BOX_AXIS;
-  }
-  return cells;
-}
-
 /* The memory of a call. */
 struct slide_work {
   struct slide_tile tile[SLIDE_BATCH];
-  struct slide_skew skew[SLIDE_BATCH];
   __m512 *raw, *doffsets, *scores;
-  float *rows[4];  /* scores, dO . v; weights P, scale dS */
-  __m512 *near[4]; /* the same by relative cell */
+  float *rows[4]; /* scores, dO . v; weights P, scale dS */
   engine_element *query[2], *narrow,
       *form[3]; /* q, dO; rows as an operand; rings of K, V for scores and K for sums */
   float *out;
@@ -102,7 +91,6 @@ static size_t slide_lay(struct slide_work *w, const struct msk_slide *p, int bac
   }
   for (int i = 0; i < (backward ? 4 : 1); i++) {
     w->rows[i] = slide_take(&used, base, SLIDE_LANES * (cells + SLIDE_LANES) * (int64_t)sizeof(float));
-    w->near[i] = slide_take(&used, base, slide_near_max(p) * vector);
   }
   for (int i = 0; i < (backward ? 2 : 1); i++)
     w->query[i] = slide_take(&used, base, SLIDE_LANES * depth * element);
@@ -157,59 +145,41 @@ static void slide_clear_rows(const struct slide_tile *tile, float *rows) {
   memset(rows, 0, (size_t)(SLIDE_LANES * tile->ld) * sizeof *rows);
 }
 
-static void slide_clear_near(const struct slide_tile *tile, __m512 *near) {
-  memset(near, 0, (size_t)(tile->size[0] * tile->size[1] * tile->size[2]) * sizeof *near);
-}
-
 /* Reads beside a row's last cell meet its slack, which must be finite. */
 static void slide_clear_slack(const struct slide_tile *tile, float *rows) {
   for (int64_t lane = 0; lane < SLIDE_LANES; lane++)
     _mm512_storeu_ps(rows + (lane + 1) * tile->ld - SLIDE_LANES, _mm512_setzero_ps());
 }
 
+/* Scores to weights, in place; *total is their sum, *top the largest score to base 2. */
 static void slide_forward_weights(const struct msk_slide *p, const struct slide_tile *tile,
-                                  const struct slide_skew *skew, struct slide_work *w, __m512 *top,
-                                  __m512 *total) {
+                                  struct slide_work *w, __m512 *top, __m512 *total) {
   int64_t count = msk_slide_window_points(p);
   __m512 factor = _mm512_set1_ps(p->scale * SLIDE_LOG2E), largest = _mm512_set1_ps(-INFINITY),
          sum = _mm512_setzero_ps();
-  float *rows = w->rows[0];
-  __m512 *near = w->near[0];
-  if (tile->box)
-    slide_skew_read(skew, tile, rows, near);
   for (int64_t j = 0; j < count; j++) {
-    __m512 score = tile->box ? slide_box_value(tile, &tile->points[j], near)
-                             : slide_corner_value(tile, &tile->points[j], rows);
-    w->scores[j] = score = _mm512_mul_ps(score, factor);
-    largest = _mm512_max_ps(largest, score);
+    w->scores[j] = _mm512_mul_ps(slide_corner_value(tile, &tile->points[j], w->rows[0]), factor);
+    largest = _mm512_max_ps(largest, w->scores[j]);
   }
-  slide_clear_rows(tile, rows);
-  if (tile->box)
-    slide_clear_near(tile, near);
+  slide_clear_rows(tile, w->rows[0]);
   for (int64_t j = 0; j < count; j++) {
     __m512 weight = slide_exp2(_mm512_sub_ps(w->scores[j], largest));
     sum = _mm512_add_ps(sum, weight);
-    if (tile->box)
-      slide_box_add(tile, &tile->points[j], weight, near);
-    else
-      slide_corner_add(tile, &tile->points[j], weight, rows);
+    slide_corner_add(tile, &tile->points[j], weight, w->rows[0]);
   }
-  if (tile->box)
-    slide_skew_write(skew, tile, near, rows);
   *top = largest;
   *total = sum;
 }
 
-static void slide_forward_head(const struct msk_slide *p, const struct slide_tile *tile,
-                               const struct slide_skew *skew, int64_t head, const engine_element *k,
-                               const engine_element *v, struct slide_work *w) {
+static void slide_forward_head(const struct msk_slide *p, const struct slide_tile *tile, int64_t head,
+                               const engine_element *k, const engine_element *v, struct slide_work *w) {
   int64_t depth = slide_depth(p), first = head * p->head_dim;
   float totals[SLIDE_LANES] __attribute__((aligned(64))), tops[SLIDE_LANES] __attribute__((aligned(64)));
   __m512 top, total;
   engine_query(p->q + tile->token * p->q_ld + first, p->q_ld, tile->count, p->head_dim, depth, w->query[0]);
   engine_scores(w->query[0], depth, k, tile->list, tile->blocks, w->rows[0], tile->ld);
   slide_clear_slack(tile, w->rows[0]);
-  slide_forward_weights(p, tile, skew, w, &top, &total);
+  slide_forward_weights(p, tile, w, &top, &total);
   engine_sums(w->rows[0], tile->ld, tile->blocks, w->narrow, v, tile->list, depth, w->out);
   _mm512_store_ps(totals, total);
   _mm512_store_ps(tops, top);
@@ -224,18 +194,14 @@ static void slide_forward_head(const struct msk_slide *p, const struct slide_til
   }
 }
 
-static void slide_tile_prepare(struct slide_tile *tile, struct slide_skew *skew, const struct msk_slide *p,
-                               int64_t group, int backward, __m512 *raw) {
+static void slide_tile_prepare(struct slide_tile *tile, const struct msk_slide *p, int64_t group,
+                               int backward, __m512 *raw) {
   if (p->z)
     slide_load_offsets(tile, p, group, slide_offset_length(p), raw);
   slide_tile_place(tile, p, raw, backward);
   assert(tile->blocks <= slide_blocks_max(p));
+  slide_tile_offsets(tile, p);
   slide_tile_list(tile, p, backward ? slide_frames(p) : 0);
-  skew->offset = slide_lane_offsets(tile, p);
-  if (tile->box)
-    slide_skew_begin(skew, tile);
-  else
-    slide_corner_offsets(tile, skew->offset, msk_slide_window_points(p), tile->points);
 }
 
 /* Cuts and prepares the next tiles of a range, at most `most`; *token moves on. Returns how many. */
@@ -244,7 +210,7 @@ static int slide_batch_prepare(const struct msk_slide *p, int64_t group, int bac
   int count = 0;
   for (; count < most && *token < end; count++) {
     slide_tile_cut(&w->tile[count], p, *token, end);
-    slide_tile_prepare(&w->tile[count], &w->skew[count], p, group, backward, w->raw);
+    slide_tile_prepare(&w->tile[count], p, group, backward, w->raw);
     *token += w->tile[count].count;
   }
   return count;
@@ -266,7 +232,7 @@ static void slide_forward(const struct msk_slide *p, int64_t group, int64_t i0, 
     int count = slide_batch_prepare(p, group, 0, heads > 1 ? SLIDE_BATCH : 1, &i0, i1, &w);
     for (int64_t h = 0; h < heads; h++)
       for (int n = 0; n < count; n++)
-        slide_forward_head(p, &w.tile[n], &w.skew[n], group * heads + h, packed + 2 * h * form,
+        slide_forward_head(p, &w.tile[n], group * heads + h, packed + 2 * h * form,
                            packed + (2 * h + 1) * form, &w);
   }
   engine_end();

@@ -5,10 +5,7 @@
  * blocks of 32 cells. Blocks are anchored at the frame, so a cell has the same place in its block whatever
  * tile reads it: sums over cells then round the same way for every way of cutting tokens into tiles. Narrow
  * lattices put lines one after the other without gaps, and a halo is one stretch of a frame; wide ones start
- * each line at a block, and a halo is one stretch of each line.
- *
- * Every lane has an origin cell (its window's base, moved back by the reach of the offsets), and relative
- * cells count from there, so that the points of different lanes lie close to each other: box mode. */
+ * each line at a block, and a halo is one stretch of each line. */
 #pragma once
 #include "slide.h"
 #include "slide-vector.h"
@@ -16,10 +13,7 @@
 #include <math.h>
 
 #define SLIDE_BLOCK 32
-#define SLIDE_WIDE 64     /* lines longer than this start at a block */
-#define SLIDE_BOX_AXIS 24 /* relative cells of an axis in box mode, at most */
-/* Mean cells in the boxes of a tile's points beyond which 8 gathered corners are cheaper. */
-#define SLIDE_BOX_VOLUME 100
+#define SLIDE_WIDE 64 /* lines longer than this start at a block */
 
 struct slide_grid {
   int64_t row, frame; /* cells of a packed line and frame */
@@ -34,20 +28,15 @@ static inline struct slide_grid slide_grid(const struct msk_slide *p) {
 
 /* One window point of sixteen tokens. */
 struct slide_point {
-  __m512i cell[3]; /* c0 relative to the lane's origin; after slide_tile_offsets cell[0] is the offset in its
-                      score row */
+  __m512i cell[3]; /* c0; after slide_tile_offsets cell[0] is the offset of c0 in the score rows */
   __m512 fraction[3];
-  __mmask16 upper[3];      /* the upper corner is read, at the next cell */
-  uint8_t low[3], size[3]; /* box of relative cells that holds the corners of all lanes */
+  __mmask16 upper[3]; /* the upper corner is read, at the next cell */
 };
 
 struct slide_tile {
   int64_t token, frame;      /* first token; its frame */
   int64_t count;             /* tokens, at most 16; lanes beyond repeat the last one */
-  __m512i origin[3];         /* lattice cell of relative cell 0 */
   int64_t first[3], last[3]; /* hull of the cells reached */
-  int64_t low[3], size[3];   /* box mode: region of relative cells */
-  int64_t box;
   int64_t segments, segment_cells,
       segment_start; /* stretches per frame, cells of one (blocks), first cell in its line or frame */
   int64_t ld;        /* floats of a score row: cells and one vector of slack */
@@ -130,57 +119,24 @@ static inline __m512i slide_split(__m512 z, float bound, __m512 *fraction, __m51
   return _mm512_cvtps_epi32(whole);
 }
 
-/* Smallest and largest of four byte fields over the lanes. */
-static inline uint32_t slide_reduce_bytes(__m512i v, int largest) {
-  __m256i a = _mm512_castsi512_si256(v), b = _mm512_extracti64x4_epi64(v, 1);
-  __m128i c, d;
-  a = largest ? _mm256_max_epu8(a, b) : _mm256_min_epu8(a, b);
-  c = _mm256_castsi256_si128(a);
-  d = _mm256_extracti128_si256(a, 1);
-  c = largest ? _mm_max_epu8(c, d) : _mm_min_epu8(c, d);
-  d = _mm_shuffle_epi32(c, 0x4e);
-  c = largest ? _mm_max_epu8(c, d) : _mm_min_epu8(c, d);
-  d = _mm_shuffle_epi32(c, 0xb1);
-  c = largest ? _mm_max_epu8(c, d) : _mm_min_epu8(c, d);
-  return (uint32_t)_mm_cvtsi128_si32(c);
-}
-
 struct slide_hull {
   __m512i first[3], last[3];
 };
 
-/* One axis of a point: clamps, notes the hull. corners: lanes whose upper corner is read. */
-static inline void slide_place_axis(const struct msk_slide *p, const struct slide_tile *tile, int axis,
-                                    __m512i cell, __m512 fraction, int both, struct slide_point *point,
-                                    __m512i *upper, struct slide_hull *hull) {
+/* One axis of a point: clamps, and notes the hull. */
+static inline void slide_place_axis(const struct msk_slide *p, int axis, __m512i cell, __m512 fraction,
+                                    int both, struct slide_point *point, struct slide_hull *hull) {
   __m512i top = _mm512_set1_epi32((int)p->lattice[axis] - 1), one = _mm512_set1_epi32(1);
   __mmask16 inside =
       _mm512_cmpge_epi32_mask(cell, _mm512_setzero_si512()) & _mm512_cmplt_epi32_mask(cell, top);
-  __mmask16 corners = inside;
   cell = _mm512_max_epi32(_mm512_min_epi32(cell, top), _mm512_setzero_si512());
+  point->cell[axis] = cell;
   point->fraction[axis] = _mm512_maskz_mov_ps(inside, fraction);
   if (!both)
-    corners = _mm512_mask_cmp_ps_mask(inside, fraction, _mm512_setzero_ps(), _CMP_GT_OQ);
-  point->upper[axis] = corners;
-  *upper = _mm512_mask_add_epi32(cell, corners, cell, one);
+    inside = _mm512_mask_cmp_ps_mask(inside, fraction, _mm512_setzero_ps(), _CMP_GT_OQ);
+  point->upper[axis] = inside;
   hull->first[axis] = _mm512_min_epi32(hull->first[axis], cell);
-  hull->last[axis] = _mm512_max_epi32(hull->last[axis], *upper);
-  point->cell[axis] = _mm512_sub_epi32(cell, tile->origin[axis]);
-  *upper = _mm512_sub_epi32(*upper, tile->origin[axis]);
-}
-
-static inline void slide_bound_point(struct slide_point *point, const __m512i upper[3]) {
-  __m512i low = _mm512_or_si512(point->cell[0], _mm512_slli_epi32(point->cell[1], 8));
-  __m512i high = _mm512_or_si512(upper[0], _mm512_slli_epi32(upper[1], 8));
-  uint32_t first, last;
-  low = _mm512_or_si512(low, _mm512_slli_epi32(point->cell[2], 16));
-  high = _mm512_or_si512(high, _mm512_slli_epi32(upper[2], 16));
-  first = slide_reduce_bytes(low, 0);
-  last = slide_reduce_bytes(high, 1);
-  for (int a = 0; a < 3; a++) {
-    point->low[a] = (uint8_t)(first >> 8 * a);
-    point->size[a] = (uint8_t)((uint8_t)(last >> 8 * a) - point->low[a] + 1);
-  }
+  hull->last[axis] = _mm512_max_epi32(hull->last[axis], _mm512_mask_add_epi32(cell, inside, cell, one));
 }
 
 /* Lattice index of each lane's window base. */
@@ -251,58 +207,45 @@ static inline void slide_tile_list(const struct slide_tile *tile, const struct m
 static inline void slide_tile_place(struct slide_tile *tile, const struct msk_slide *p, const __m512 *raw,
                                     int both) {
   __m512i base[3], whole[3];
-  __m512 fraction[3], tangent, *tangents = tile->tangents;
-  struct slide_point *points = tile->points;
+  __m512 fraction[3], tangent[3];
   struct slide_hull hull;
-  int64_t volume = 0, low[3] = {255, 255, 255}, high[3] = {0, 0, 0}, at[3], j = 0;
-  int small = 1;
+  struct slide_point *point = tile->points;
+  int64_t at[3], z = 0, step = p->z && p->mode == MSK_SLIDE_POINT ? 3 : 0;
   slide_tile_bases(tile, p, base);
   for (int a = 0; a < 3; a++) {
     hull.first[a] = _mm512_set1_epi32(INT32_MAX);
-    hull.last[a] = _mm512_setzero_si512();
-    whole[a] = _mm512_setzero_si512();
-    fraction[a] = _mm512_setzero_ps();
-    if (p->z && p->mode == MSK_SLIDE_SHIFT) {
-      whole[a] = slide_split(raw[a], p->bounds[a], &fraction[a], &tangent);
-      if (tangents)
-        tangents[a] = tangent;
-    }
-    /* in shift mode the whole window follows its lane; what clamping moves stays within the reach */
-    __m512i reach = _mm512_set1_epi32((int)slide_reach(p, a));
-    __m512i follow = _mm512_min_epi32(whole[a], reach);
-    follow = _mm512_max_epi32(follow, _mm512_sub_epi32(_mm512_setzero_si512(), reach));
-    tile->origin[a] = _mm512_sub_epi32(_mm512_add_epi32(base[a], follow), reach);
-    small &= p->window[a] + 2 * slide_reach(p, a) + 2 < 256;
+    hull.last[a] = whole[a] = _mm512_setzero_si512();
+    fraction[a] = tangent[a] = _mm512_setzero_ps();
+    if (p->z && !step)
+      whole[a] = slide_split(raw[a], p->bounds[a], &fraction[a], &tangent[a]);
+    if (tile->tangents)
+      tile->tangents[a] = tangent[a];
   }
   for (at[0] = 0; at[0] < p->window[0]; at[0]++)
     for (at[1] = 0; at[1] < p->window[1]; at[1]++)
-      for (at[2] = 0; at[2] < p->window[2]; at[2]++, j++) {
-        __m512i upper[3];
+      for (at[2] = 0; at[2] < p->window[2]; at[2]++, point++, z += step)
         for (int a = 0; a < 3; a++) {
-          if (p->z && p->mode == MSK_SLIDE_POINT) {
-            whole[a] = slide_split(raw[j * 3 + a], p->bounds[a], &fraction[a], &tangent);
-            if (tangents)
-              tangents[j * 3 + a] = tangent;
+          if (step) {
+            whole[a] = slide_split(raw[z + a], p->bounds[a], &fraction[a], &tangent[a]);
+            if (tile->tangents)
+              tile->tangents[z + a] = tangent[a];
           }
           __m512i cell = _mm512_add_epi32(_mm512_add_epi32(base[a], whole[a]), _mm512_set1_epi32((int)at[a]));
-          slide_place_axis(p, tile, a, cell, fraction[a], both, &points[j], &upper[a], &hull);
+          slide_place_axis(p, a, cell, fraction[a], both, point, &hull);
         }
-        if (!small)
-          continue;
-        slide_bound_point(&points[j], upper);
-        volume += points[j].size[0] * points[j].size[1] * points[j].size[2];
-        for (int a = 0; a < 3; a++) {
-          if (points[j].low[a] < low[a])
-            low[a] = points[j].low[a];
-          if (points[j].low[a] + points[j].size[a] > high[a])
-            high[a] = points[j].low[a] + points[j].size[a];
-        }
-      }
   slide_tile_halo(tile, p, &hull);
-  tile->box = small && volume <= SLIDE_BOX_VOLUME * j;
-  for (int a = 0; a < 3; a++) {
-    tile->low[a] = low[a];
-    tile->size[a] = high[a] - low[a];
-    tile->box &= tile->size[a] <= SLIDE_BOX_AXIS;
+}
+
+/* cell[0] of every point becomes the offset of its lower corner in the score rows [16][ld]. */
+static inline void slide_tile_offsets(const struct slide_tile *tile, const struct msk_slide *p) {
+  __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  __m512i stride_t = _mm512_set1_epi32(tile->stride_t), stride_y = _mm512_set1_epi32(tile->stride_y);
+  int64_t count = msk_slide_window_points(p);
+  lanes = _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)tile->ld));
+  lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)slide_tile_cell(tile, p, 0, 0, 0)));
+  for (struct slide_point *point = tile->points; point < tile->points + count; point++) {
+    __m512i offset = _mm512_add_epi32(lanes, point->cell[2]);
+    offset = _mm512_add_epi32(offset, _mm512_mullo_epi32(point->cell[1], stride_y));
+    point->cell[0] = _mm512_add_epi32(offset, _mm512_mullo_epi32(point->cell[0], stride_t));
   }
 }
