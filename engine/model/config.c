@@ -5,12 +5,13 @@
 #include <string.h>
 
 static const char *const kind_names[] = {
-  [MS_ATTENTION_DENSE] = "dense", [MS_ATTENTION_WINDOW] = "window", [MS_ATTENTION_DSA] = "dsa"};
+    [MS_ATTENTION_DENSE] = "dense", [MS_ATTENTION_WINDOW] = "window", [MS_ATTENTION_DSA] = "dsa"};
 static const char *const mode_names[] = {[MSK_SLIDE_POINT] = "point", [MSK_SLIDE_SHIFT] = "shift"};
 static const char *const position_names[] = {
-  [MS_POSITIONS_INTEGER] = "integer", [MS_POSITIONS_SHORT_SIDE] = "short-side"};
+    [MS_POSITIONS_INTEGER] = "integer", [MS_POSITIONS_SHORT_SIDE] = "short-side"};
 
-/* Reads values of one object; the first failure is recorded and stands. `name` is put before the keys in messages. */
+/* Reads values of one object; the first failure is recorded and stands. `name` is put before the keys in
+ * messages. */
 struct reader {
   const json_t *object;
   const char *name;
@@ -20,8 +21,9 @@ struct reader {
 
 static void refuse(struct reader *reader, const char *key, const char *what) {
   if (!reader->code)
-    reader->code = ms_error_set(reader->error, MS_EINPUT, "\"%s%s%s\" in the model's configuration must be %s", reader->name,
-                                reader->name[0] ? "." : "", key, what);
+    reader->code =
+        ms_error_set(reader->error, MS_EINPUT, "\"%s%s%s\" in the model's configuration must be %s",
+                     reader->name, reader->name[0] ? "." : "", key, what);
 }
 
 static int whole(const json_t *value, int low, int high, int *out) {
@@ -96,7 +98,8 @@ static void read_bool(struct reader *reader, const char *key, int *out) {
   *out = json_is_true(value);
 }
 
-static void read_name(struct reader *reader, const char *key, int required, const char *const *names, int count, int *out) {
+static void read_name(struct reader *reader, const char *key, int required, const char *const *names,
+                      int count, int *out) {
   const json_t *value = json_object_get(reader->object, key);
   const char *text = json_string_value(value);
   char what[128] = "";
@@ -127,12 +130,13 @@ struct ms_attention_config ms_attention_config_default(enum ms_attention_kind ki
   return attention;
 }
 
-int ms_attention_config_read(struct ms_attention_config *attention, int heads, const json_t *object, const char *key,
-                             struct ms_error *error) {
+int ms_attention_config_read(struct ms_attention_config *attention, int heads, const json_t *object,
+                             const char *key, struct ms_error *error) {
   struct reader reader = {.object = object, .name = key, .error = error};
   int kind = 0, mode = 0;
   if (!json_is_object(object))
-    return ms_error_set(error, MS_EINPUT, "\"%s\" in the model's configuration must be an object with a \"kind\"", key);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s\" in the model's configuration must be an object with a \"kind\"", key);
   read_name(&reader, "kind", 1, kind_names, 3, &kind);
   *attention = ms_attention_config_default((enum ms_attention_kind)kind, heads);
   if (kind == MS_ATTENTION_DENSE)
@@ -151,17 +155,19 @@ int ms_attention_config_read(struct ms_attention_config *attention, int heads, c
   return reader.code;
 }
 
-static int read_attention(struct ms_attention_config *list, int layers, int heads, const json_t *value, const char *key,
-                          struct ms_error *error) {
+static int read_attention(struct ms_attention_config *list, int layers, int heads, const json_t *value,
+                          const char *key, struct ms_error *error) {
   const json_t *items = json_is_array(value) ? value : json_object_get(value, "layers");
   if (items && (!json_is_array(items) || json_array_size(items) != (size_t)layers))
-    return ms_error_set(error, MS_EINPUT, "\"%s\" in the model's configuration must list one object for each of %d layers", key,
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s\" in the model's configuration must list one object for each of %d layers", key,
                         layers);
   for (int i = 0; i < layers; i++) {
     char name[64];
     int code;
     snprintf(name, sizeof name, items ? "%s[%d]" : "%s", key, i);
-    code = ms_attention_config_read(&list[i], heads, items ? json_array_get(items, (size_t)i) : value, name, error);
+    code = ms_attention_config_read(&list[i], heads, items ? json_array_get(items, (size_t)i) : value, name,
+                                    error);
     if (code < 0)
       return code;
   }
@@ -170,7 +176,8 @@ static int read_attention(struct ms_attention_config *list, int layers, int head
 
 int ms_dit_config_read(struct ms_dit_config *config, const json_t *root, struct ms_error *error) {
   struct reader reader = {.object = root, .name = "", .error = error};
-  const json_t *attention = json_object_get(root, "attention"), *coarse = json_object_get(root, "coarse_attention");
+  const json_t *attention = json_object_get(root, "attention"),
+               *coarse = json_object_get(root, "coarse_attention");
   int positions = 0, code;
   memset(config, 0, sizeof *config);
   if (!json_is_object(root))
@@ -200,23 +207,27 @@ int ms_dit_config_read(struct ms_dit_config *config, const json_t *root, struct 
     return reader.code;
   for (int i = 0; i < config->layers; i++)
     config->attention[i] = ms_attention_config_default(MS_ATTENTION_DENSE, config->heads);
-  if (attention && (code = read_attention(config->attention, config->layers, config->heads, attention, "attention", error)) < 0)
+  if (attention && (code = read_attention(config->attention, config->layers, config->heads, attention,
+                                          "attention", error)) < 0)
     return code;
   memcpy(config->coarse_attention, config->attention, sizeof config->attention);
   if (coarse)
-    return read_attention(config->coarse_attention, config->layers, config->heads, coarse, "coarse_attention", error);
+    return read_attention(config->coarse_attention, config->layers, config->heads, coarse, "coarse_attention",
+                          error);
   return 0;
 }
 
 static json_t *write_attention(const struct ms_attention_config *attention) {
   json_t *object = json_pack("{s:s}", "kind", kind_names[attention->kind]);
   if (attention->kind != MS_ATTENTION_DENSE)
-    json_object_set_new(object, "window",
-                        json_pack("[i,i,i]", attention->window[0], attention->window[1], attention->window[2]));
+    json_object_set_new(
+        object, "window",
+        json_pack("[i,i,i]", attention->window[0], attention->window[1], attention->window[2]));
   if (attention->kind == MS_ATTENTION_DSA) {
     json_object_set_new(object, "mode", json_string(mode_names[attention->mode]));
-    json_object_set_new(object, "bounds", json_pack("[f,f,f]", (double)attention->bounds[0], (double)attention->bounds[1],
-                                                    (double)attention->bounds[2]));
+    json_object_set_new(object, "bounds",
+                        json_pack("[f,f,f]", (double)attention->bounds[0], (double)attention->bounds[1],
+                                  (double)attention->bounds[2]));
     json_object_set_new(object, "groups", json_integer(attention->groups));
   }
   return object;
@@ -248,12 +259,13 @@ json_t *ms_dit_config_write(const struct ms_dit_config *config) {
   /* a decimal eps, not its float32 neighbour 9.99999997e-07 */
   double eps = rint(config->eps * 1e9) / 1e9;
   int coarse = 0;
-  json_t *root = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:[i,i,i],s:i,s:i,s:i,s:f,s:s,s:b,s:b}", "dim", config->dim, "ffn", config->ffn,
-                           "heads", config->heads, "layers", config->layers, "in_channels", config->in_channels, "out_channels",
-                           config->out_channels, "patch", config->patch[0], config->patch[1], config->patch[2], "text_dim",
-                           config->text_dim, "text_len", config->text_len, "freq_dim", config->freq_dim, "eps",
-                           (float)eps == config->eps ? eps : (double)config->eps, "positions", position_names[config->positions],
-                           "coordinate_features", config->coordinate_features, "pooled_text", config->pooled_text);
+  json_t *root = json_pack(
+      "{s:i,s:i,s:i,s:i,s:i,s:i,s:[i,i,i],s:i,s:i,s:i,s:f,s:s,s:b,s:b}", "dim", config->dim, "ffn",
+      config->ffn, "heads", config->heads, "layers", config->layers, "in_channels", config->in_channels,
+      "out_channels", config->out_channels, "patch", config->patch[0], config->patch[1], config->patch[2],
+      "text_dim", config->text_dim, "text_len", config->text_len, "freq_dim", config->freq_dim, "eps",
+      (float)eps == config->eps ? eps : (double)config->eps, "positions", position_names[config->positions],
+      "coordinate_features", config->coordinate_features, "pooled_text", config->pooled_text);
   if (!root)
     return NULL;
   json_object_set_new(root, "attention", write_list(config->attention, config->layers));

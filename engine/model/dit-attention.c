@@ -6,15 +6,15 @@
 static struct msk_attention dense(const struct ms_dit *dit, const struct dit_run *run, int64_t queries) {
   int64_t dim = dit->config.dim;
   return (struct msk_attention){
-    .queries = queries,
-    .keys = run->tokens,
-    .heads = dit->config.heads,
-    .head_dim = dim / dit->config.heads,
-    .scale = dit->attention_scale,
-    .q_ld = run->acts.qk_ld,
-    .k_ld = run->acts.qk_ld,
-    .v_ld = 3 * dim,
-    .o_ld = dim,
+      .queries = queries,
+      .keys = run->tokens,
+      .heads = dit->config.heads,
+      .head_dim = dim / dit->config.heads,
+      .scale = dit->attention_scale,
+      .q_ld = run->qk_ld,
+      .k_ld = run->qk_ld,
+      .v_ld = 3 * dim,
+      .o_ld = dim,
   };
 }
 
@@ -22,16 +22,16 @@ struct msk_slide ms_dit_slide(const struct ms_dit *dit, const struct dit_run *ru
   const struct ms_attention_config *attention = &run->attention[layer];
   int64_t dim = dit->config.dim;
   struct msk_slide p = {
-    .heads = dit->config.heads,
-    .head_dim = dim / dit->config.heads,
-    .groups = attention->groups,
-    .mode = attention->mode,
-    .scale = dit->attention_scale,
-    .q_ld = run->acts.qk_ld,
-    .k_ld = run->acts.qk_ld,
-    .v_ld = 3 * dim,
-    .o_ld = dim,
-    .z_ld = ms_dit_offset_width(dit, run, layer),
+      .heads = dit->config.heads,
+      .head_dim = dim / dit->config.heads,
+      .groups = attention->groups,
+      .mode = attention->mode,
+      .scale = dit->attention_scale,
+      .q_ld = run->qk_ld,
+      .k_ld = run->qk_ld,
+      .v_ld = 3 * dim,
+      .o_ld = dim,
+      .z_ld = ms_dit_offset_width(dit, run, layer),
   };
   for (int i = 0; i < 3; i++) {
     p.lattice[i] = run->lattice[i];
@@ -41,10 +41,12 @@ struct msk_slide ms_dit_slide(const struct ms_dit *dit, const struct dit_run *ru
   return p;
 }
 
-/* Cuts an axis into windows: starts[i], the last one followed by the axis's length. A shifted axis begins with half a window; that is
- * the cyclic shift with its mask of Video Swin (Liu et al. 2022), since masked parts never see each other. */
+/* Cuts an axis into windows: starts[i], the last one followed by the axis's length. A shifted axis begins
+ * with half a window; that is the cyclic shift with its mask of Video Swin (Liu et al. 2022), since masked
+ * parts never see each other. */
 static int64_t cut_axis(int64_t length, int64_t window, int shifted, int64_t i) {
-  int64_t shift = shifted && window < length ? window / 2 : 0, at = shift ? shift + (i - 1) * window : i * window;
+  int64_t shift = shifted && window < length ? window / 2 : 0,
+          at = shift ? shift + (i - 1) * window : i * window;
   if (i == 0)
     return 0;
   return at < length ? at : length;
@@ -126,50 +128,43 @@ size_t ms_dit_attention_scratch(const struct ms_dit *dit, const struct dit_run *
   return run->keep ? largest(need, ops->backward_scratch(&p)) : need;
 }
 
-struct attention_run {
-  struct ms_dit *dit;
-  int layer;
-  const struct dit_acts *acts;
-  const struct dit_grads *grads;
-};
-
 /* Points p at rows from `row` on, keys at the sample that begins at `first`. */
-static void aim(const struct ms_dit *dit, struct msk_attention *p, const struct dit_acts *acts, int64_t row, int64_t first) {
+static void aim(const struct ms_dit *dit, struct msk_attention *p, const struct dit_acts *acts, int64_t row,
+                int64_t first) {
   int64_t dim = dit->config.dim;
-  p->q = acts->q + row * acts->qk_ld;
-  p->k = acts->k + first * acts->qk_ld;
+  p->q = acts->q + row * dit->run.qk_ld;
+  p->k = acts->k + first * dit->run.qk_ld;
   p->v = acts->qkv + first * 3 * dim + 2 * dim;
 }
 
-static void pack_dense_task(void *data, int64_t task, void *memory) {
-  struct attention_run *a = data;
-  struct ms_dit *dit = a->dit;
+static void pack_dense(struct ms_dit *dit, const struct dit_acts *acts, int64_t sample, int64_t head) {
   const struct msk_attention_ops *ops = &dit->compute->attention[dit->precision];
   struct msk_attention p = dense(dit, &dit->run, dit->run.tokens);
-  int64_t first = task / p.heads * dit->run.tokens;
-  aim(dit, &p, a->acts, first, first);
-  ops->pack(&p, task % p.heads, dit->run.packed + (size_t)task * ops->pack_bytes(&p));
+  int64_t first = sample * dit->run.tokens;
+  aim(dit, &p, acts, first, first);
+  ops->pack(&p, head, dit->run.packed + (size_t)(sample * p.heads + head) * ops->pack_bytes(&p));
 }
 
-static void aim_slide(const struct ms_dit *dit, struct msk_slide *p, const struct dit_acts *acts, int64_t first) {
+static void aim_slide(const struct ms_dit *dit, struct msk_slide *p, const struct dit_acts *acts,
+                      int64_t first) {
   int64_t dim = dit->config.dim;
-  p->q = acts->q + first * acts->qk_ld;
-  p->k = acts->k + first * acts->qk_ld;
+  p->q = acts->q + first * dit->run.qk_ld;
+  p->k = acts->k + first * dit->run.qk_ld;
   p->v = acts->qkv + first * 3 * dim + 2 * dim;
 }
 
-static void pack_slide_task(void *data, int64_t task, void *memory) {
-  struct attention_run *a = data;
-  struct ms_dit *dit = a->dit;
+static void pack_slide(struct ms_dit *dit, int layer, const struct dit_acts *acts, int64_t sample,
+                       int64_t group) {
   const struct msk_slide_ops *ops = &dit->compute->slide[dit->precision];
-  struct msk_slide p = ms_dit_slide(dit, &dit->run, a->layer);
-  aim_slide(dit, &p, a->acts, task / p.groups * dit->run.tokens);
-  ops->pack(&p, task % p.groups, dit->run.packed + (size_t)task * ops->pack_bytes(&p));
+  struct msk_slide p = ms_dit_slide(dit, &dit->run, layer);
+  aim_slide(dit, &p, acts, sample * dit->run.tokens);
+  ops->pack(&p, group, dit->run.packed + (size_t)(sample * p.groups + group) * ops->pack_bytes(&p));
 }
 
-static void aim_window(const struct ms_dit *dit, struct msk_attention *p, const struct dit_acts *acts, int64_t task) {
+static void aim_window(const struct ms_dit *dit, struct msk_attention *p, const struct dit_acts *acts,
+                       int64_t sample, int64_t i) {
   const struct dit_window *windows = &dit->run.window;
-  int64_t first = task / windows->count * dit->run.tokens, i = task % windows->count, dim = dit->config.dim;
+  int64_t first = sample * dit->run.tokens, dim = dit->config.dim;
   aim(dit, p, acts, first, first);
   p->queries = p->keys = windows->starts[i + 1] - windows->starts[i];
   p->q_rows = p->k_rows = windows->rows + windows->starts[i];
@@ -177,42 +172,57 @@ static void aim_window(const struct ms_dit *dit, struct msk_attention *p, const 
   p->lse = acts->lse ? acts->lse + first * p->heads : NULL;
 }
 
-static void window_task(void *data, int64_t task, void *memory) {
-  struct attention_run *a = data;
-  struct ms_dit *dit = a->dit;
+static void window_whole(struct ms_dit *dit, const struct dit_acts *acts, int64_t sample, int64_t window,
+                         void *scratch) {
   const struct msk_attention_ops *ops = &dit->compute->attention[dit->precision];
   struct msk_attention p = dense(dit, &dit->run, 0);
   size_t bytes;
-  aim_window(dit, &p, a->acts, task);
+  aim_window(dit, &p, acts, sample, window);
   bytes = aligned(ops->pack_bytes(&p));
   for (int64_t head = 0; head < p.heads; head++) {
-    ops->pack(&p, head, memory);
-    p.packed = (char *)memory - (size_t)head * ops->pack_bytes(&p); /* forward looks for its head in a list of all */
-    ops->forward(&p, head, 0, p.queries, (char *)memory + bytes);
+    ops->pack(&p, head, scratch);
+    p.packed = (char *)scratch -
+               (size_t)head * ops->pack_bytes(&p); /* forward looks for its head in a list of all */
+    ops->forward(&p, head, 0, p.queries, (char *)scratch + bytes);
   }
 }
 
-void ms_dit_attention_ready(struct ms_dit *dit, int layer, const struct dit_acts *acts) {
+void ms_dit_attention_prepare(struct ms_dit *dit, int layer) {
   struct dit_run *run = &dit->run;
-  struct attention_run a = {.dit = dit, .layer = layer, .acts = acts};
-  struct ms_pool *pool = dit->compute->pool;
-  switch (run->attention[layer].kind) {
+  if (run->attention[layer].kind == MS_ATTENTION_WINDOW)
+    fill_windows(run, &run->attention[layer], layer & 1, &run->window);
+}
+
+int64_t ms_dit_attention_parts(const struct ms_dit *dit, int layer) {
+  const struct ms_attention_config *attention = &dit->run.attention[layer];
+  switch (attention->kind) {
+  case MS_ATTENTION_DSA:
+    return attention->groups;
+  case MS_ATTENTION_WINDOW:
+    return dit->run.window.count;
+  default:
+    return dit->config.heads;
+  }
+}
+
+void ms_dit_attention_pack(struct ms_dit *dit, int layer, const struct dit_acts *acts, int64_t sample,
+                           int64_t part, void *scratch) {
+  switch (dit->run.attention[layer].kind) {
   case MS_ATTENTION_DENSE:
-    ms_pool_run(pool, pack_dense_task, &a, (int64_t)run->samples * dit->config.heads);
+    pack_dense(dit, acts, sample, part);
     break;
   case MS_ATTENTION_DSA:
-    if (ms_dit_attention_bytes(dit, run, layer))
-      ms_pool_run(pool, pack_slide_task, &a, (int64_t)run->samples * run->attention[layer].groups);
+    if (ms_dit_attention_bytes(dit, &dit->run, layer))
+      pack_slide(dit, layer, acts, sample, part);
     break;
   case MS_ATTENTION_WINDOW:
-    fill_windows(run, &run->attention[layer], layer & 1, &run->window);
-    ms_pool_run(pool, window_task, &a, run->samples * run->window.count);
+    window_whole(dit, acts, sample, part, scratch);
     break;
   }
 }
 
-static void dense_segment(struct ms_dit *dit, const struct dit_acts *acts, const struct dit_block *segment, float *attended, float *lse,
-                          void *scratch) {
+static void dense_segment(struct ms_dit *dit, const struct dit_acts *acts, const struct dit_block *segment,
+                          float *attended, float *lse, void *scratch) {
   const struct msk_attention_ops *ops = &dit->compute->attention[dit->precision];
   struct msk_attention p = dense(dit, &dit->run, segment->rows);
   aim(dit, &p, acts, segment->row, segment->sample * dit->run.tokens);
@@ -223,8 +233,9 @@ static void dense_segment(struct ms_dit *dit, const struct dit_acts *acts, const
     ops->forward(&p, head, 0, p.queries, scratch);
 }
 
-static void slide_segment(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_block *segment, const float *z,
-                          float *attended, float *lse, void *scratch) {
+static void slide_segment(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                          const struct dit_block *segment, const float *z, float *attended, float *lse,
+                          void *scratch) {
   const struct msk_slide_ops *ops = &dit->compute->slide[dit->precision];
   struct msk_slide p = ms_dit_slide(dit, &dit->run, layer);
   aim_slide(dit, &p, acts, segment->sample * dit->run.tokens);
@@ -236,8 +247,9 @@ static void slide_segment(struct ms_dit *dit, int layer, const struct dit_acts *
     ops->forward(&p, group, segment->token, segment->token + segment->rows, scratch);
 }
 
-void ms_dit_attention_block(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_block *block, const float *z,
-                            float *attended, float *lse, void *scratch) {
+void ms_dit_attention_block(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                            const struct dit_block *block, const float *z, float *attended, float *lse,
+                            void *scratch) {
   struct dit_run *run = &dit->run;
   for (int i = 0; i < block->samples; i++) {
     struct dit_block segment = ms_dit_segment_at(run, block, i);
@@ -250,7 +262,8 @@ void ms_dit_attention_block(struct ms_dit *dit, int layer, const struct dit_acts
   }
 }
 
-static void aim_gradients(const struct ms_dit *dit, struct msk_attention *p, const struct dit_grads *grads, int64_t first) {
+static void aim_gradients(const struct ms_dit *dit, struct msk_attention *p, const struct dit_grads *grads,
+                          int64_t first) {
   int64_t dim = dit->config.dim;
   p->d_o = grads->dattended + first * dim;
   p->d_o_ld = dim;
@@ -260,66 +273,61 @@ static void aim_gradients(const struct ms_dit *dit, struct msk_attention *p, con
   p->dq_ld = p->dk_ld = p->dv_ld = 3 * dim;
 }
 
-static void dense_backward_task(void *data, int64_t task, void *memory) {
-  struct attention_run *a = data;
-  struct ms_dit *dit = a->dit;
+static void dense_backward(struct ms_dit *dit, const struct dit_acts *acts, const struct dit_grads *grads,
+                           int64_t sample, int64_t head, void *scratch) {
   struct msk_attention p = dense(dit, &dit->run, dit->run.tokens);
-  int64_t first = task / p.heads * dit->run.tokens;
-  aim(dit, &p, a->acts, first, first);
-  p.o = a->acts->attended + first * dit->config.dim;
-  p.lse = a->acts->lse + first * p.heads;
-  aim_gradients(dit, &p, a->grads, first);
-  dit->compute->attention[dit->precision].backward(&p, task % p.heads, memory);
+  int64_t first = sample * dit->run.tokens;
+  aim(dit, &p, acts, first, first);
+  p.o = acts->attended + first * dit->config.dim;
+  p.lse = acts->lse + first * p.heads;
+  aim_gradients(dit, &p, grads, first);
+  dit->compute->attention[dit->precision].backward(&p, head, scratch);
 }
 
-static void window_backward_task(void *data, int64_t task, void *memory) {
-  struct attention_run *a = data;
-  struct ms_dit *dit = a->dit;
+static void window_backward(struct ms_dit *dit, const struct dit_acts *acts, const struct dit_grads *grads,
+                            int64_t sample, int64_t window, void *scratch) {
   struct msk_attention p = dense(dit, &dit->run, 0);
-  aim_window(dit, &p, a->acts, task);
-  aim_gradients(dit, &p, a->grads, task / dit->run.window.count * dit->run.tokens);
+  aim_window(dit, &p, acts, sample, window);
+  aim_gradients(dit, &p, grads, sample * dit->run.tokens);
   for (int64_t head = 0; head < p.heads; head++)
-    dit->compute->attention[dit->precision].backward(&p, head, memory);
+    dit->compute->attention[dit->precision].backward(&p, head, scratch);
 }
 
-static void slide_backward_task(void *data, int64_t task, void *memory) {
-  struct attention_run *a = data;
-  struct ms_dit *dit = a->dit;
-  struct msk_slide p = ms_dit_slide(dit, &dit->run, a->layer);
-  int64_t first = task / p.groups * dit->run.tokens, group = task % p.groups, dim = dit->config.dim;
-  int64_t width = dim / p.groups, column = group * width;
-  aim_slide(dit, &p, a->acts, first);
-  p.z = a->acts->z_cut + first * p.z_ld;
-  p.o = a->acts->attended + first * dim;
-  p.lse = a->acts->lse + first * p.heads;
-  p.d_o = a->grads->dattended + first * dim;
+static void slide_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                           const struct dit_grads *grads, int64_t sample, int64_t group, void *scratch) {
+  struct msk_slide p = ms_dit_slide(dit, &dit->run, layer);
+  int64_t first = sample * dit->run.tokens, dim = dit->config.dim, width = dim / p.groups,
+          column = group * width;
+  aim_slide(dit, &p, acts, first);
+  p.z = acts->z_cut + first * p.z_ld;
+  p.o = acts->attended + first * dim;
+  p.lse = acts->lse + first * p.heads;
+  p.d_o = grads->dattended + first * dim;
   p.d_o_ld = dim;
-  p.dq = a->grads->dqkv + first * 3 * dim;
+  p.dq = grads->dqkv + first * 3 * dim;
   p.dk = p.dq + dim;
   p.dv = p.dk + dim;
   p.dq_ld = p.dk_ld = p.dv_ld = 3 * dim;
-  p.dz = a->grads->dz_cut + first * p.z_ld;
+  p.dz = grads->dz_cut + first * p.z_ld;
   p.dz_ld = p.z_ld;
   for (int64_t i = 0; i < dit->run.tokens; i++) {
     memset(p.dk + i * 3 * dim + column, 0, (size_t)width * sizeof(float));
     memset(p.dv + i * 3 * dim + column, 0, (size_t)width * sizeof(float));
   }
-  dit->compute->slide[dit->precision].backward(&p, group, 0, dit->run.tokens, memory);
+  dit->compute->slide[dit->precision].backward(&p, group, 0, dit->run.tokens, scratch);
 }
 
-void ms_dit_attention_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_grads *grads) {
-  struct dit_run *run = &dit->run;
-  struct attention_run a = {.dit = dit, .layer = layer, .acts = acts, .grads = grads};
-  struct ms_pool *pool = dit->compute->pool;
-  switch (run->attention[layer].kind) {
+void ms_dit_attention_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                               const struct dit_grads *grads, int64_t sample, int64_t part, void *scratch) {
+  switch (dit->run.attention[layer].kind) {
   case MS_ATTENTION_DENSE:
-    ms_pool_run(pool, dense_backward_task, &a, (int64_t)run->samples * dit->config.heads);
+    dense_backward(dit, acts, grads, sample, part, scratch);
     break;
   case MS_ATTENTION_DSA:
-    ms_pool_run(pool, slide_backward_task, &a, (int64_t)run->samples * run->attention[layer].groups);
+    slide_backward(dit, layer, acts, grads, sample, part, scratch);
     break;
   case MS_ATTENTION_WINDOW:
-    ms_pool_run(pool, window_backward_task, &a, run->samples * run->window.count);
+    window_backward(dit, acts, grads, sample, part, scratch);
     break;
   }
 }

@@ -3,8 +3,9 @@
 
 #include "model/dit-private.h"
 
-/* Rows of a block. In training the partition decides how gradients are summed, so it must not know the threads. */
-#define TRAINING_ROWS 128
+/* Rows of a block. In training the partition decides how gradients are summed, so it must not know the
+ * threads. */
+#define TRAINING_ROWS 192
 #define MOST_ROWS 256
 #define FEWEST_ROWS 64
 
@@ -20,6 +21,8 @@ void ms_dit_partition(struct dit_partition *p, int samples, const int lattice[3]
     p->samples = (int)(target / tokens < samples ? target / tokens : samples);
     p->lines = lines;
     p->per_sample = 1;
+    p->blocks = (samples + p->samples - 1) / p->samples;
+    p->samples = (int)((samples + p->blocks - 1) / p->blocks); /* as even as samples allow */
     p->blocks = (samples + p->samples - 1) / p->samples;
     p->rows = p->samples * tokens;
     return;
@@ -85,6 +88,7 @@ void ms_dit_shape(const struct ms_dit *dit, const struct ms_dit_batch *batch, in
     target = target > MOST_ROWS ? MOST_ROWS : target < FEWEST_ROWS ? FEWEST_ROWS : target;
   }
   ms_dit_partition(&run->blocks, run->samples, run->lattice, target);
+  run->whole = run->blocks.per_sample == 1;
 }
 
 static void *take(struct ms_arena *arena, int64_t elements, enum msk_type type) {
@@ -143,44 +147,140 @@ static void layout_windows(struct dit_run *run, struct ms_arena *arena) {
   run->window.count = 0;
 }
 
+/* Activations that a backward pass reads. */
+struct field {
+  void **at;
+  int64_t width;
+  enum msk_type type;
+};
+
+#define FIELDS 40
+
+/* Lists what a layer's backward pass needs of its forward pass: operands of the weights' gradients, or the
+ * rest. width, cut: floats of z a token, of all points and of those that exist; 0: not wanted. */
+static int list_acts(const struct ms_dit *dit, struct dit_acts *a, int64_t width, int64_t cut, int operand,
+                     struct field *list) {
+  enum msk_type low = ms_dit_low_type(dit);
+  int64_t dim = dit->config.dim, ffn = dit->config.ffn, heads = dit->config.heads;
+  const struct field operands[] = {{&a->u, dim, width ? MSK_F32 : low},
+                                   {(void **)&a->attended, dim, MSK_F32},
+                                   {&a->normed3, dim, low},
+                                   {(void **)&a->crossed, dim, MSK_F32},
+                                   {&a->modulated2, dim, low},
+                                   {&a->hidden, ffn, low},
+                                   {&a->offset_low, width ? dim : 0, low}};
+  const struct field rest[] = {{(void **)&a->qkv, 3 * dim, MSK_F32},
+                               {(void **)&a->q, 2 * dim, MSK_F32},
+                               {(void **)&a->lse, heads, MSK_F32},
+                               {(void **)&a->projected, dim, MSK_F32},
+                               {(void **)&a->x1, dim, MSK_F32},
+                               {(void **)&a->cross_raw, dim, MSK_F32},
+                               {(void **)&a->cross_q, dim, MSK_F32},
+                               {(void **)&a->cross_lse, heads, MSK_F32},
+                               {(void **)&a->mean1, 1, MSK_F32},
+                               {(void **)&a->rstd1, 1, MSK_F32},
+                               {(void **)&a->rstd_q, 1, MSK_F32},
+                               {(void **)&a->rstd_k, 1, MSK_F32},
+                               {(void **)&a->mean3, 1, MSK_F32},
+                               {(void **)&a->rstd3, 1, MSK_F32},
+                               {(void **)&a->rstd_cross, 1, MSK_F32},
+                               {(void **)&a->conv, width ? dim : 0, MSK_F32},
+                               {(void **)&a->normed, width ? dim : 0, MSK_F32},
+                               {(void **)&a->conv_mean, width ? 1 : 0, MSK_F32},
+                               {(void **)&a->conv_rstd, width ? 1 : 0, MSK_F32},
+                               {(void **)&a->z, width, MSK_F32},
+                               {(void **)&a->z_cut, cut, MSK_F32}};
+  const struct field *from = operand ? operands : rest;
+  int count = operand ? (int)(sizeof operands / sizeof *operands) : (int)(sizeof rest / sizeof *rest);
+  memcpy(list, from, (size_t)count * sizeof *list);
+  return count;
+}
+
+/* Used by one block between its mix and its feed_back alone. */
+static int list_brief(const struct ms_dit *dit, struct dit_acts *a, struct field *list) {
+  const struct field brief[] = {{(void **)&a->x2, dit->config.dim, MSK_F32},
+                                {(void **)&a->mean2, 1, MSK_F32},
+                                {(void **)&a->rstd2, 1, MSK_F32},
+                                {&a->hidden_raw, dit->config.ffn, ms_dit_low_type(dit)},
+                                {(void **)&a->mlp, dit->config.dim, MSK_F32}};
+  memcpy(list, brief, sizeof brief);
+  return (int)(sizeof brief / sizeof *brief);
+}
+
+static int list_grads(const struct ms_dit *dit, struct dit_grads *g, int64_t width, int64_t cut,
+                      struct field *list) {
+  int64_t dim = dit->config.dim;
+  const struct field rest[] = {{(void **)&g->dcrossed, dim, MSK_F32},
+                               {(void **)&g->dattended, dim, MSK_F32},
+                               {(void **)&g->du, width ? dim : 0, MSK_F32},
+                               {(void **)&g->dz_cut, cut, MSK_F32}};
+  memcpy(list, rest, sizeof rest);
+  return (int)(sizeof rest / sizeof *rest);
+}
+
+static void take_fields(struct ms_arena *arena, const struct field *list, int count, int64_t rows) {
+  for (int i = 0; i < count; i++)
+    *list[i].at = list[i].width ? take(arena, rows * list[i].width, list[i].type) : NULL;
+}
+
 static void layout_acts(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena) {
   struct dit_acts *a = &run->acts;
-  enum msk_type low = ms_dit_low_type(dit);
-  int64_t rows = run->rows, rc = rows * dit->config.dim, rf = rows * dit->config.ffn;
+  struct field list[FIELDS];
+  int64_t rows = run->rows, rc = rows * dit->config.dim;
   int64_t width = widest_offsets(dit, run, 0), cut = widest_offsets(dit, run, 1);
   memset(a, 0, sizeof *a);
-  a->qkv = ms_arena_take_f32(arena, 3 * rc);
-  a->q = a->qkv;
-  a->qk_ld = 3 * (int64_t)dit->config.dim;
-  if (width || run->keep)
-    a->u = take(arena, rc, width ? MSK_F32 : low);
-  if (has_windows(dit, run) || run->keep)
-    a->attended = ms_arena_take_f32(arena, rc);
+  if (run->keep)
+    take_fields(arena, list, list_acts(dit, a, width, cut, 1, list), rows);
+  if (run->whole)
+    return;
   if (run->keep) {
-    float **const per_row[] = {&a->mean1, &a->rstd1, &a->rstd_q, &a->rstd_k, &a->mean3, &a->rstd3, &a->rstd_cross, &a->mean2, &a->rstd2,
-                               &a->conv_mean, &a->conv_rstd};
-    float **const wide[] = {&a->projected, &a->x1, &a->cross_raw, &a->cross_q, &a->crossed, &a->x2, &a->mlp};
-    for (size_t i = 0; i < sizeof per_row / sizeof *per_row; i++)
-      *per_row[i] = ms_arena_take_f32(arena, rows);
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-      *wide[i] = ms_arena_take_f32(arena, rc);
-    a->q = ms_arena_take_f32(arena, 2 * rc);
-    a->qk_ld = 2 * (int64_t)dit->config.dim;
-    a->lse = ms_arena_take_f32(arena, rows * dit->config.heads);
-    a->cross_lse = ms_arena_take_f32(arena, rows * dit->config.heads);
-    a->normed3 = take(arena, rc, low);
-    a->modulated2 = take(arena, rc, low);
-    a->hidden_raw = take(arena, rf, low);
-    a->hidden = take(arena, rf, low);
-    if (width) {
-      a->conv = ms_arena_take_f32(arena, rc);
-      a->normed = ms_arena_take_f32(arena, rc);
-      a->offset_low = take(arena, rc, low);
-      a->z = ms_arena_take_f32(arena, rows * width);
-      a->z_cut = ms_arena_take_f32(arena, rows * cut);
-    }
+    take_fields(arena, list, list_acts(dit, a, width, cut, 0, list), rows);
+    return;
   }
-  a->k = a->q ? a->q + dit->config.dim : NULL;
+  a->qkv = ms_arena_take_f32(arena, 3 * rc);
+  if (width)
+    a->u = ms_arena_take_f32(arena, rc);
+  if (has_windows(dit, run))
+    a->attended = ms_arena_take_f32(arena, rc);
+}
+
+/* Fields that are NULL, from a block's scratch, moved back by the rows before the block. */
+static void own_fields(struct dit_scratch *scratch, const struct field *list, int count,
+                       const struct dit_block *block) {
+  for (int i = 0; i < count; i++)
+    if (list[i].width && !*list[i].at)
+      *list[i].at = (char *)ms_dit_take(scratch, block->rows * list[i].width, list[i].type) -
+                    (size_t)(block->row * list[i].width) * msk_type_size(list[i].type);
+}
+
+void ms_dit_localize_forward(const struct ms_dit *dit, int layer, const struct dit_block *block,
+                             struct dit_acts *a, struct dit_scratch *scratch) {
+  int64_t dim = dit->config.dim;
+  enum ms_attention_kind kind = dit->run.attention[layer].kind;
+  const struct field list[] = {{(void **)&a->qkv, 3 * dim, MSK_F32},
+                               {&a->u, kind == MS_ATTENTION_DSA ? dim : 0, MSK_F32},
+                               {(void **)&a->attended, kind == MS_ATTENTION_WINDOW ? dim : 0, MSK_F32}};
+  own_fields(scratch, list, 3, block);
+  a->q = a->qkv;
+  a->k = a->qkv + dim;
+}
+
+void ms_dit_localize_backward(const struct ms_dit *dit, int layer, const struct dit_block *block,
+                              struct dit_acts *a, struct dit_grads *g, struct dit_scratch *scratch) {
+  struct field list[FIELDS];
+  int64_t width = 0, cut = 0;
+  if (dit->run.attention[layer].kind == MS_ATTENTION_DSA) {
+    width = dit->layers[layer].offset_out.n;
+    cut = ms_dit_offset_width(dit, &dit->run, layer);
+  }
+  own_fields(scratch, list, list_acts(dit, a, width, cut == width ? 0 : cut, 0, list), block);
+  own_fields(scratch, list, list_brief(dit, a, list), block);
+  own_fields(scratch, list, list_grads(dit, g, width, cut == width ? 0 : cut, list), block);
+  a->k = a->q + dit->config.dim;
+  if (cut == width) {
+    a->z_cut = a->z;
+    g->dz_cut = g->dz;
+  }
 }
 
 /* Packed transposed activations: all of a layer's weight gradients at once, or one of the outer matrices. */
@@ -188,11 +288,13 @@ static size_t packed_bytes(const struct ms_dit *dit, const struct dit_run *run) 
   const struct ms_dit_config *c = &dit->config;
   size_t layer = 6 * ((ms_dit_pack_bytes(dit, dit->precision, c->dim, run->rows) + 63) / 64 * 64) +
                  (ms_dit_pack_bytes(dit, dit->precision, c->ffn, run->rows) + 63) / 64 * 64;
-  const struct dit_matrix *const outer[] = {&dit->patch, &dit->head, &dit->text0, &dit->text2, &dit->time0, &dit->time2, &dit->pooled0,
-                                            &dit->pooled2, &dit->projection};
+  const struct dit_matrix *const outer[] = {&dit->patch,   &dit->head,    &dit->text0,
+                                            &dit->text2,   &dit->time0,   &dit->time2,
+                                            &dit->pooled0, &dit->pooled2, &dit->projection};
   for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
     int64_t rows = i < 2 ? run->rows : i < 4 ? run->text_rows : run->samples;
-    size_t bytes = ms_dit_pack_bytes(dit, outer[i]->exact ? MSK_PRECISION_F32 : dit->precision, outer[i]->k, rows);
+    size_t bytes =
+        ms_dit_pack_bytes(dit, outer[i]->exact ? MSK_PRECISION_F32 : dit->precision, outer[i]->k, rows);
     if (bytes > layer)
       layer = bytes;
   }
@@ -205,6 +307,7 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
   int64_t rows = run->rows, rc = rows * c->dim, width = widest_offsets(dit, run, 0);
   /* the head and the embedding work in these too: [R,patch_out], [R,patch.k] */
   int64_t hidden = c->ffn, outer = dit->patch_out > dit->patch.k ? dit->patch_out : dit->patch.k;
+  struct field list[FIELDS];
   memset(g, 0, sizeof *g);
   if (!run->keep)
     return;
@@ -212,23 +315,21 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
   g->dx[1] = ms_arena_take_f32(arena, rc);
   g->dmlp = ms_arena_take_f32(arena, rc);
   g->dhidden = ms_arena_take_f32(arena, rows * (hidden > outer ? hidden : outer));
-  g->dcrossed = ms_arena_take_f32(arena, rc);
   g->dcross_q = ms_arena_take_f32(arena, rc);
   g->dprojected = ms_arena_take_f32(arena, rc);
-  g->dattended = ms_arena_take_f32(arena, rc);
   g->dqkv = ms_arena_take_f32(arena, 3 * rc);
   if (width) {
-    g->du = ms_arena_take_f32(arena, rc);
     g->dconv = ms_arena_take_f32(arena, rc);
     g->dz = ms_arena_take_f32(arena, rows * width);
-    g->dz_cut = ms_arena_take_f32(arena, rows * widest_offsets(dit, run, 1));
   }
+  if (!run->whole)
+    take_fields(arena, list, list_grads(dit, g, width, widest_offsets(dit, run, 1), list), rows);
   g->head_mean = ms_arena_take_f32(arena, rows);
   g->head_rstd = ms_arena_take_f32(arena, rows);
   g->block_sums = ms_arena_take_f32(arena, run->blocks.blocks * dit->sums.total);
   g->segment_sums = ms_arena_take_f32(arena, run->blocks.segments * 6 * c->dim);
-  g->text_sums =
-    ms_arena_take_f32(arena, c->layers * ((run->text_rows + MS_DIT_TEXT_ROWS - 1) / MS_DIT_TEXT_ROWS) * c->dim);
+  g->text_sums = ms_arena_take_f32(
+      arena, c->layers * ((run->text_rows + MS_DIT_TEXT_ROWS - 1) / MS_DIT_TEXT_ROWS) * c->dim);
   g->dtext = ms_arena_take_f32(arena, run->text_rows * c->text_dim);
   g->joined = ms_arena_take_f32(arena, dit->config.coordinate_features ? c->dim * dit->patch.k : 1);
   g->dkv = ms_arena_take_f32(arena, c->layers * run->text_rows * 2 * c->dim);
@@ -240,7 +341,8 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
 void ms_dit_layout(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena) {
   size_t packed = 0;
   arena->used = arena->peak = 0;
-  run->saved = ms_arena_take_f32(arena, (run->keep ? dit->config.layers + 1 : 1) * run->rows * dit->config.dim);
+  run->saved =
+      ms_arena_take_f32(arena, (run->keep ? dit->config.layers + 1 : 1) * run->rows * dit->config.dim);
   layout_time(dit, run, arena);
   for (int i = 0; i < 3; i++)
     run->rope[i] = ms_arena_take_f32(arena, (int64_t)run->lattice[i] * dit->pairs[i] * 2);
@@ -262,13 +364,26 @@ static size_t largest(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
+/* Floats of a row that a block takes from its scratch at most. Stages of inference follow each other in the
+ * same memory. */
+static int64_t own_floats(const struct ms_dit *dit, const struct dit_run *run, int64_t width) {
+  int64_t dim = dit->config.dim, stages = 6 * dim + dit->config.ffn + 2 * width,
+          patches = dit->patch.k + dit->patch_out;
+  if (!run->keep)
+    return stages + patches + (run->whole ? 5 * dim : 0) + 8;
+  /* what localize takes beyond that: x2, mlp, hidden_raw; for whole samples everything */
+  stages += 2 * dim + dit->config.ffn + 2;
+  return stages + patches + (run->whole ? 16 * dim + 3 * width + 2 * dit->config.heads : 0) + 24;
+}
+
 /* What one task may need: kernels' scratch, and the block's own buffers behind it. */
 size_t ms_dit_scratch_bytes(const struct ms_dit *dit, const struct dit_run *run, size_t *kernels) {
   const struct ms_dit_config *c = &dit->config;
   int64_t m = run->blocks.rows, dim = c->dim, width = widest_offsets(dit, run, 0);
-  const int64_t shapes[][2] = {{3 * dim, dim}, {dim, 3 * dim}, {dim, dim}, {2 * dim, dim}, {dim, 2 * dim}, {c->ffn, dim}, {dim, c->ffn},
-                               {width, dim},   {dim, width}};
-  const int64_t exact[][2] = {{dim, dit->patch.k}, {dit->patch.k, dim}, {dit->patch_out, dim}, {dim, dit->patch_out}};
+  const int64_t shapes[][2] = {{3 * dim, dim}, {dim, 3 * dim}, {dim, dim},   {2 * dim, dim}, {dim, 2 * dim},
+                               {c->ffn, dim},  {dim, c->ffn},  {width, dim}, {dim, width}};
+  const int64_t exact[][2] = {
+      {dim, dit->patch.k}, {dit->patch.k, dim}, {dit->patch_out, dim}, {dim, dit->patch_out}};
   size_t need = 0;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     if (shapes[i][0] && shapes[i][1])
@@ -278,8 +393,7 @@ size_t ms_dit_scratch_bytes(const struct ms_dit *dit, const struct dit_run *run,
   for (int i = 0; i < c->layers; i++)
     need = largest(need, ms_dit_attention_scratch(dit, run, i));
   *kernels = (need + 63) / 64 * 64;
-  /* six buffers of the width, the MLP's hidden rows, offsets asked and cut, a patch; and rounding of each */
-  return *kernels + (size_t)m * (size_t)(6 * dim + c->ffn + 2 * width + dit->patch_out + dit->patch.k + 8) * sizeof(float) + 4096;
+  return *kernels + (size_t)m * (size_t)own_floats(dit, run, width) * sizeof(float) + 4096;
 }
 
 struct dit_scratch ms_dit_scratch(const struct ms_dit *dit, const struct dit_run *run, void *scratch) {
@@ -300,16 +414,18 @@ static int check_batch(const struct ms_dit *dit, const struct ms_dit_batch *batc
     return ms_error_set(error, MS_EUSAGE, "a batch of %d samples", batch->samples);
   for (int i = 0; i < 3; i++) {
     if (batch->lattice[i] < 1 || batch->lattice[i] % c->patch[i])
-      return ms_error_set(error, MS_EUSAGE, "a lattice of %dx%dx%d does not divide into patches of %dx%dx%d", batch->lattice[0],
-                          batch->lattice[1], batch->lattice[2], c->patch[0], c->patch[1], c->patch[2]);
+      return ms_error_set(error, MS_EUSAGE, "a lattice of %dx%dx%d does not divide into patches of %dx%dx%d",
+                          batch->lattice[0], batch->lattice[1], batch->lattice[2], c->patch[0], c->patch[1],
+                          c->patch[2]);
     elements *= batch->lattice[i];
   }
   if (elements * (c->dim + c->ffn) > 0x1p50)
-    return ms_error_set(error, MS_EUSAGE, "a lattice of %dx%dx%d is beyond all memory", batch->lattice[0], batch->lattice[1],
-                        batch->lattice[2]);
+    return ms_error_set(error, MS_EUSAGE, "a lattice of %dx%dx%d is beyond all memory", batch->lattice[0],
+                        batch->lattice[1], batch->lattice[2]);
   for (int s = 0; s < batch->samples; s++)
     if (batch->text_rows[s] < 0 || batch->text_rows[s] > c->text_len)
-      return ms_error_set(error, MS_EUSAGE, "a text of %d rows where the model sees at most %d", batch->text_rows[s], c->text_len);
+      return ms_error_set(error, MS_EUSAGE, "a text of %d rows where the model sees at most %d",
+                          batch->text_rows[s], c->text_len);
   return 0;
 }
 
@@ -330,7 +446,8 @@ int ms_dit_begin(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep,
   ms_dit_layout(dit, run, &run->arena);
   scratch = ms_dit_scratch_bytes(dit, run, &run->kernel_scratch);
   if (ms_pool_reserve(dit->compute->pool, scratch) < 0)
-    return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for each thread", (double)scratch / 1048576);
+    return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for each thread",
+                        (double)scratch / 1048576);
   atomic_store(&run->bad, 0);
   return 0;
 }

@@ -1,4 +1,5 @@
-/* The DiT's parameters: what a configuration may be, their names and starts, and the matrices made of them. */
+/* The DiT's parameters: what a configuration may be, their names and starts, and the matrices made of them.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +17,21 @@ const struct ms_attention_config *ms_dit_offset_attention(const struct ms_dit_co
   return config->coarse_attention[layer].kind == MS_ATTENTION_DSA ? &config->coarse_attention[layer] : NULL;
 }
 
-static int check_attention(const struct ms_dit_config *config, const struct ms_attention_config *attention, int layer,
-                           struct ms_error *error) {
+static int check_attention(const struct ms_dit_config *config, const struct ms_attention_config *attention,
+                           int layer, struct ms_error *error) {
   if (attention->kind == MS_ATTENTION_DENSE)
     return 0;
   for (int i = 0; i < 3; i++)
     if (attention->window[i] < 1 || attention->window[i] > 1024)
-      return ms_error_set(error, MS_EUSAGE, "attention window of layer %d: %d is not a size", layer, attention->window[i]);
+      return ms_error_set(error, MS_EUSAGE, "attention window of layer %d: %d is not a size", layer,
+                          attention->window[i]);
   if (attention->kind == MS_ATTENTION_WINDOW)
     return 0;
   if (ms_dit_window_points(attention) > 4096)
     return ms_error_set(error, MS_EUSAGE, "attention window of layer %d has more than 4096 points", layer);
   if (attention->groups < 1 || config->heads % attention->groups)
-    return ms_error_set(error, MS_EUSAGE, "layer %d: %d offset groups do not divide %d heads", layer, attention->groups,
-                        config->heads);
+    return ms_error_set(error, MS_EUSAGE, "layer %d: %d offset groups do not divide %d heads", layer,
+                        attention->groups, config->heads);
   for (int i = 0; i < 3; i++)
     if (!(attention->bounds[i] > 0) || !isfinite(attention->bounds[i]))
       return ms_error_set(error, MS_EUSAGE, "layer %d: offset bounds must be above 0", layer);
@@ -37,8 +39,9 @@ static int check_attention(const struct ms_dit_config *config, const struct ms_a
 }
 
 int ms_dit_check_config(const struct ms_dit_config *config, struct ms_error *error) {
-  const int sizes[] = {config->dim,      config->ffn,      config->heads,    config->layers,   config->in_channels, config->out_channels,
-                       config->patch[0], config->patch[1], config->patch[2], config->text_dim, config->text_len,    config->freq_dim};
+  const int sizes[] = {config->dim,         config->ffn,          config->heads,    config->layers,
+                       config->in_channels, config->out_channels, config->patch[0], config->patch[1],
+                       config->patch[2],    config->text_dim,     config->text_len, config->freq_dim};
   int head_dim, code;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     if (sizes[i] < 1 || sizes[i] > 1 << 20)
@@ -49,18 +52,21 @@ int ms_dit_check_config(const struct ms_dit_config *config, struct ms_error *err
     return ms_error_set(error, MS_EUSAGE, "%d heads do not divide a width of %d", config->heads, config->dim);
   head_dim = config->dim / config->heads;
   if (head_dim % 8 || head_dim > 256)
-    return ms_error_set(error, MS_EUSAGE, "%d channels a head: a multiple of 8, at most 256, is possible", head_dim);
+    return ms_error_set(error, MS_EUSAGE, "%d channels a head: a multiple of 8, at most 256, is possible",
+                        head_dim);
   if (config->freq_dim % 2)
     return ms_error_set(error, MS_EUSAGE, "freq_dim %d is odd", config->freq_dim);
   if (!(config->eps >= 0) || !isfinite(config->eps))
     return ms_error_set(error, MS_EUSAGE, "eps is not a number of 0 or more");
   for (int i = 0; i < config->layers; i++) {
     const struct ms_attention_config *a = &config->attention[i], *b = &config->coarse_attention[i];
-    if ((code = check_attention(config, a, i, error)) < 0 || (code = check_attention(config, b, i, error)) < 0)
+    if ((code = check_attention(config, a, i, error)) < 0 ||
+        (code = check_attention(config, b, i, error)) < 0)
       return code;
     if (a->kind == MS_ATTENTION_DSA && b->kind == MS_ATTENTION_DSA &&
         (a->mode != b->mode || a->groups != b->groups || memcmp(a->window, b->window, sizeof a->window)))
-      return ms_error_set(error, MS_EUSAGE, "layer %d: attention and coarse attention share offsets and need the same window",
+      return ms_error_set(error, MS_EUSAGE,
+                          "layer %d: attention and coarse attention share offsets and need the same window",
                           i);
   }
   return 0;
@@ -99,8 +105,8 @@ static int add_vector(struct list *list, const char *name, int64_t n, enum ms_pa
 }
 
 /* A matrix of `parts` weights [n,k] side by side, then their biases. names: "self_attn.q" and so on. */
-static void add_matrix(struct list *list, struct dit_matrix *matrix, const char *const *names, int parts, int64_t n, int64_t k,
-                       double scale) {
+static void add_matrix(struct list *list, struct dit_matrix *matrix, const char *const *names, int parts,
+                       int64_t n, int64_t k, double scale) {
   const int64_t dims[2] = {n, k};
   char name[80];
   memset(matrix, 0, sizeof *matrix);
@@ -123,7 +129,8 @@ static void add_matrix(struct list *list, struct dit_matrix *matrix, const char 
   }
 }
 
-static void add_one(struct list *list, struct dit_matrix *matrix, const char *name, int64_t n, int64_t k, double scale) {
+static void add_one(struct list *list, struct dit_matrix *matrix, const char *name, int64_t n, int64_t k,
+                    double scale) {
   add_matrix(list, matrix, &name, 1, n, k, scale);
 }
 
@@ -161,31 +168,37 @@ static void add_layer(struct ms_dit *dit, struct list *list, int i) {
   if (offsets) {
     const int64_t conv[5] = {c->dim, 1, 3, 3, 3};
     int64_t points = offsets->mode == MSK_SLIDE_SHIFT ? 1 : ms_dit_window_points(offsets);
-    layer->conv_weight = add(list, "self_attn.offset.conv.weight", 5, conv, MS_PARAM_MATRIX, MS_START_UNIFORM_FAN_IN, 1);
+    layer->conv_weight =
+        add(list, "self_attn.offset.conv.weight", 5, conv, MS_PARAM_MATRIX, MS_START_UNIFORM_FAN_IN, 1);
     layer->conv_bias = add_vector(list, "self_attn.offset.conv.bias", c->dim, MS_START_ZERO);
-    if (!list->failed) { /* PyTorch starts this bias as the weight: +-1 / sqrt (fan in), which a vector does not know */
+    if (!list->failed) { /* PyTorch starts this bias as the weight: +-1 / sqrt (fan in), which a vector does
+                            not know */
       struct ms_param *bias = &list->params->list[layer->conv_bias];
       bias->start = MS_START_UNIFORM_FAN_IN;
       bias->start_scale = (float)(1 / sqrt(27.0));
     }
     layer->offset_norm_weight = add_vector(list, "self_attn.offset.norm.weight", c->dim, MS_START_ONE);
     layer->offset_norm_bias = add_vector(list, "self_attn.offset.norm.bias", c->dim, MS_START_ZERO);
-    add_one(list, &layer->offset_out, "self_attn.offset.out", (int64_t)offsets->groups * points * 3, c->dim, 0);
+    add_one(list, &layer->offset_out, "self_attn.offset.out", (int64_t)offsets->groups * points * 3, c->dim,
+            0);
   }
 }
 
 int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
   const struct ms_dit_config *c = &dit->config;
   struct list list = {.params = &dit->params, .layer = -1};
-  const int64_t patch[5] = {c->dim, c->in_channels, c->patch[0], c->patch[1], c->patch[2]}, places[2] = {c->dim, 15};
+  const int64_t patch[5] = {c->dim, c->in_channels, c->patch[0], c->patch[1], c->patch[2]},
+                places[2] = {c->dim, 15};
   int64_t points = (int64_t)c->patch[0] * c->patch[1] * c->patch[2];
   dit->patch_in = c->in_channels * points;
   dit->patch_out = c->out_channels * points;
   dit->patch_weight = add(&list, "patch_embedding.weight", 5, patch, MS_PARAM_MATRIX, MS_START_FAN_IN, 1);
-  dit->patch = (struct dit_matrix){.weight = dit->patch_weight, .parts = 1, .n = c->dim, .k = dit->patch_in, .exact = 1};
+  dit->patch = (struct dit_matrix){
+      .weight = dit->patch_weight, .parts = 1, .n = c->dim, .k = dit->patch_in, .exact = 1};
   dit->patch.bias = add_vector(&list, "patch_embedding.bias", c->dim, MS_START_ZERO);
   if (c->coordinate_features) {
-    dit->coordinate_weight = add(&list, "coordinate_embedding.weight", 2, places, MS_PARAM_MATRIX, MS_START_FAN_IN, 1);
+    dit->coordinate_weight =
+        add(&list, "coordinate_embedding.weight", 2, places, MS_PARAM_MATRIX, MS_START_FAN_IN, 1);
     dit->patch.k += 15;
   }
   add_one(&list, &dit->text0, "text_embedding.0", c->dim, c->text_dim, 1);
@@ -203,14 +216,17 @@ int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
   add_one(&list, &dit->head, "head.head", dit->patch_out, c->dim, 0);
   dit->head_modulation = add_modulation(&list, "head.modulation", 2, c->dim);
   /* the time path, the first and the last matrix work in float32, as in Wan */
-  dit->time0.exact = dit->time2.exact = dit->projection.exact = dit->pooled0.exact = dit->pooled2.exact = dit->head.exact = 1;
+  dit->time0.exact = dit->time2.exact = dit->projection.exact = dit->pooled0.exact = dit->pooled2.exact =
+      dit->head.exact = 1;
   if (list.failed)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the list of the model's parameters");
   return 0;
 }
 
-void ms_dit_each_matrix(struct ms_dit *dit, void (*fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data), void *data) {
-  struct dit_matrix *const outer[] = {&dit->patch, &dit->text0, &dit->text2, &dit->time0, &dit->time2, &dit->projection, &dit->head};
+void ms_dit_each_matrix(struct ms_dit *dit,
+                        void (*fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data), void *data) {
+  struct dit_matrix *const outer[] = {&dit->patch, &dit->text0,      &dit->text2, &dit->time0,
+                                      &dit->time2, &dit->projection, &dit->head};
   for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
     fn(dit, outer[i], data);
   if (dit->config.pooled_text) {
@@ -219,7 +235,8 @@ void ms_dit_each_matrix(struct ms_dit *dit, void (*fn)(struct ms_dit *dit, struc
   }
   for (int i = 0; i < dit->config.layers; i++) {
     struct dit_layer *layer = &dit->layers[i];
-    struct dit_matrix *const inner[] = {&layer->qkv, &layer->out, &layer->cross_q, &layer->cross_kv, &layer->cross_out, &layer->up, &layer->down};
+    struct dit_matrix *const inner[] = {&layer->qkv,       &layer->out, &layer->cross_q, &layer->cross_kv,
+                                        &layer->cross_out, &layer->up,  &layer->down};
     for (size_t j = 0; j < sizeof inner / sizeof *inner; j++)
       fn(dit, inner[j], data);
     if (layer->offsets)

@@ -5,7 +5,8 @@
 
 #include "model/dit-private.h"
 
-/* Vectors, tables and the depthwise convolution are read as float32; two-dimensional matrices and the patch are packed. */
+/* Vectors, tables and the depthwise convolution are read as float32; two-dimensional matrices and the patch
+ * are packed. */
 static int is_read_directly(const struct ms_dit *dit, int i) {
   const struct ms_param *param = &dit->params.list[i];
   return param->kind == MS_PARAM_VECTOR || (param->ndim > 2 && i != dit->patch_weight);
@@ -112,9 +113,14 @@ static void pack_matrix(struct ms_dit *dit, struct dit_matrix *matrix, void *dat
       continue;
     *(transposed ? &matrix->backward : &matrix->forward) = dst;
     packing->list[packing->count++] = (struct dit_pack){
-      .precision = precision,
-      .pack = {.n = n, .k = k, .src = matrix->source, .type = matrix->source_type, .ld = matrix->k, .transposed = transposed},
-      .dst = dst,
+        .precision = precision,
+        .pack = {.n = n,
+                 .k = k,
+                 .src = matrix->source,
+                 .type = matrix->source_type,
+                 .ld = matrix->k,
+                 .transposed = transposed},
+        .dst = dst,
     };
   }
 }
@@ -149,7 +155,8 @@ int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int trainin
     dit->packed_bytes = 0;
     dit->packed = aligned_alloc(64, measure.used);
     if (!dit->packed)
-      return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for packed weights", (double)measure.used / 1048576);
+      return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for packed weights",
+                          (double)measure.used / 1048576);
     dit->packed_bytes = measure.used;
   }
   packing.base = dit->packed;

@@ -1,12 +1,15 @@
 /* What the files of the DiT share. See dit.h for what they do together.
  *
- * A call works on blocks of rows: whole samples, or lines of the lattice of one sample, some hundred rows. One task takes its
- * block through all row-wise work between two places where tokens meet, so that activations stay in a core's cache:
+ * A call works on blocks of rows: whole samples, or lines of the lattice of one sample, some hundred rows. One task
+ * takes its block through all row-wise work between two places where tokens meet, so that activations stay in a
+ * core's cache:
  *   enter:  LayerNorm, q k v, norm and rotation           (dit-forward.c)
+ *   pack:   keys and values, once a sample
  *   mix:    attention, projection, cross-attention, MLP
- * In inference what only one block needs lives in the worker's scratch memory; in training the same code writes it to buffers
- * of all rows (struct dit_acts), from which the backward pass works. The partition used in training depends on the lattice
- * alone, and sums over rows are kept per block and added in order, so threads change no bit. */
+ * A block of whole samples meets nobody: one task does all three, and in training the backward pass too. What only one
+ * block needs lives in the worker's scratch memory, what others read in buffers of all rows (struct dit_acts), and the
+ * same code writes to either. The partition used in training depends on the lattice alone, and sums over rows are kept
+ * per block and added in order, so threads change no bit. */
 #pragma once
 #include "base/arena.h"
 #include "model/dit.h"
@@ -33,12 +36,12 @@ struct dit_layer {
 
 /* Where in a block's vector of partial sums the gradient of each small parameter is. */
 struct dit_sums {
-  int64_t qkv_bias, out_bias, cross_q_bias, cross_out_bias, up_bias, down_bias, norm_q, norm_k, cross_norm_q, norm3_weight,
-    norm3_bias, offset_bias, offset_norm_weight, offset_norm_bias, total;
+  int64_t qkv_bias, out_bias, cross_q_bias, cross_out_bias, up_bias, down_bias, norm_q, norm_k, cross_norm_q,
+      norm3_weight, norm3_bias, offset_bias, offset_norm_weight, offset_norm_bias, total;
 };
 
-/* Rows [row, row + rows): `samples` whole samples, or (samples = 1) tokens [token, token + rows) of one. A segment is the part of
- * a block that lies in one sample; segments are numbered through. */
+/* Rows [row, row + rows): `samples` whole samples, or (samples = 1) tokens [token, token + rows) of one. A
+ * segment is the part of a block that lies in one sample; segments are numbered through. */
 struct dit_block {
   int64_t row, rows, token;
   int sample, samples;
@@ -46,63 +49,64 @@ struct dit_block {
 };
 
 struct dit_partition {
-  int64_t lines;       /* of a sample's T*H lines, in a block */
-  int64_t per_sample;  /* blocks of a sample; 1: a block holds `samples` samples */
+  int64_t lines;      /* of a sample's T*H lines, in a block */
+  int64_t per_sample; /* blocks of a sample; 1: a block holds `samples` samples */
   int samples;
   int64_t blocks, segments, rows; /* rows: of the largest block */
 };
 
-/* Activations of one layer, all rows. NULL: a block's scratch, or not needed. Low: bf16 in bf16 precision, else float32. */
+/* Activations of one layer, all rows. NULL: a block's scratch, or not needed. Low: bf16 in bf16 precision,
+ * else float32. */
 struct dit_acts {
-  float *x;                            /* [R,C] input */
-  void *u;                             /* LN1 modulated: low, or float32 with an offset head, whose convolution reads it */
+  float *x; /* [R,C] input */
+  void *u;  /* LN1 modulated: low, or float32 with an offset head, whose convolution reads it */
   float *mean1, *rstd1, *rstd_q, *rstd_k; /* [R] */
-  float *qkv;                          /* [R,3C] */
-  float *q, *k;                        /* normed and rotated, row distance qk_ld: in place, or a buffer of their own */
-  int64_t qk_ld;
-  float *conv, *normed;                /* [R,C] offset head: convolution, LayerNorm */
-  float *conv_mean, *conv_rstd;        /* [R] */
-  void *offset_low;                    /* GELU of normed, low */
-  float *z;                            /* [R,offset_out.n] for the asked window */
-  float *z_cut;                        /* [R,z_ld] for the window that fits the lattice; z itself if that is all of it */
-  float *attended, *lse;               /* [R,C], [R,heads] */
-  float *projected;                    /* [R,C] before the gate */
-  float *x1, *mean3, *rstd3;           /* after self-attention */
-  void *normed3;                       /* low */
+  float *qkv;                             /* [R,3C] */
+  float *q, *k;         /* normed and rotated, row distance run.qk_ld: in place, or a buffer of their own */
+  float *conv, *normed; /* [R,C] offset head: convolution, LayerNorm */
+  float *conv_mean, *conv_rstd; /* [R] */
+  void *offset_low;             /* GELU of normed, low */
+  float *z;                     /* [R,offset_out.n] for the asked window */
+  float *z_cut;          /* [R,z_ld] for the window that fits the lattice; z itself if that is all of it */
+  float *attended, *lse; /* [R,C], [R,heads] */
+  float *projected;      /* [R,C] before the gate */
+  float *x1, *mean3, *rstd3;               /* after self-attention */
+  void *normed3;                           /* low */
   float *cross_raw, *cross_q, *rstd_cross; /* q before and after its norm */
   float *crossed, *cross_lse;
-  float *x2, *mean2, *rstd2;           /* after cross-attention */
+  float *x2, *mean2, *rstd2;              /* after cross-attention */
   void *modulated2, *hidden_raw, *hidden; /* low; [R,ffn] the latter two */
-  float *mlp;                          /* before the gate; in training the last product ends here */
-  float *y;                            /* [R,C] output; NULL when recomputed */
+  float *mlp;                             /* before the gate; in training the last product ends here */
+  float *y;                               /* [R,C] output; NULL when recomputed */
 };
 
 /* The text as cross-attention sees it, T = samples * text_len rows. */
 struct dit_text {
   int slot, samples, training; /* slot -1: empty */
   struct ms_arena arena;
-  float *padded;               /* [T,text_dim] */
-  void *hidden_raw, *hidden;   /* [T,C] of text_embedding, low */
-  float *context;              /* [T,C] */
-  float *kv;                   /* [layers][T,2C], k before its norm in training */
-  float *k;                    /* [layers][T,k_ld] normed; in kv unless training */
-  int64_t k_ld, k_stride;      /* stride: from layer to layer */
-  float *rstd;                 /* [layers][T], training */
-  unsigned char *packed;       /* [layers][samples][heads] x packed_bytes */
+  float *padded;             /* [T,text_dim] */
+  void *hidden_raw, *hidden; /* [T,C] of text_embedding, low */
+  float *context;            /* [T,C] */
+  float *kv;                 /* [layers][T,2C], k before its norm in training */
+  float *k;                  /* [layers][T,k_ld] normed; in kv unless training */
+  int64_t k_ld, k_stride;    /* stride: from layer to layer */
+  float *rstd;               /* [layers][T], training */
+  unsigned char *packed;     /* [layers][samples][heads] x packed_bytes */
   size_t packed_bytes;
 };
 
 /* Buffers of a backward pass. A and B of dx alternate. */
 struct dit_grads {
-  float *dx[2];                       /* [R,C] */
-  float *dmlp, *dhidden, *dcrossed, *dcross_q, *dprojected, *dattended, *dqkv, *du; /* [R,C] or [R,ffn], [R,3C] */
-  float *dz, *dz_cut, *dconv;         /* offset head */
-  float *head_mean, *head_rstd;       /* [R] of the last norm; those of a layer belong to the last layer then */
-  float *block_sums, *segment_sums;   /* [blocks, sums.total], [segments, 6C] */
-  float *joined;                      /* [C,patch.k] of the patch matrix with coordinates */
-  float *text_sums, *dtext;           /* [layers][blocks of text rows][C]; [T,text_dim] */
-  float *dkv, *dtime, *dcontext;      /* [layers][T,2C]; [S,6C] of time_projection; [T,C] */
-  unsigned char *packed;              /* transposed activations, for weight gradients */
+  float *dx[2]; /* [R,C] */
+  float *dmlp, *dhidden, *dcrossed, *dcross_q, *dprojected, *dattended, *dqkv,
+      *du;                          /* [R,C] or [R,ffn], [R,3C] */
+  float *dz, *dz_cut, *dconv;       /* offset head */
+  float *head_mean, *head_rstd;     /* [R] of the last norm */
+  float *block_sums, *segment_sums; /* [blocks, sums.total], [segments, 6C] */
+  float *joined;                    /* [C,patch.k] of the patch matrix with coordinates */
+  float *text_sums, *dtext;         /* [layers][blocks of text rows][C]; [T,text_dim] */
+  float *dkv, *dtime, *dcontext;    /* [layers][T,2C]; [S,6C] of time_projection; [T,C] */
+  unsigned char *packed;            /* transposed activations, for weight gradients */
 };
 
 struct dit_time {
@@ -113,7 +117,7 @@ struct dit_time {
   float *de, *dhidden, *dpooled, *dhead;                /* backward: [S,C] x2, [S,text_dim], [S,2C] */
 };
 
-struct dit_window { /* rows of the lattice, window after window */
+struct dit_window {       /* rows of the lattice, window after window */
   int64_t *rows, *starts; /* [tokens], [count + 1] */
   int64_t count;
 };
@@ -128,7 +132,7 @@ struct dit_pack {
 struct dit_product {
   enum msk_precision precision;
   struct msk_product product;
-  int64_t first_task, m_step; /* filled in */
+  int64_t first_task, m_step, n_step; /* filled in */
 };
 
 struct dit_run { /* one call's shapes and buffers */
@@ -137,8 +141,11 @@ struct dit_run { /* one call's shapes and buffers */
   int64_t tokens, rows, text_rows;
   const struct ms_attention_config *attention;
   struct dit_partition blocks;
+  int whole;     /* blocks hold whole samples */
+  int64_t qk_ld; /* of the pass at work: 3C in place, 2C where the backward pass keeps both */
   struct ms_arena arena;
-  float *saved;             /* [layers + 1][R,C] inputs of layers and the last output; without keep one, worked on in place */
+  float *saved; /* [layers + 1][R,C] inputs of layers and the last output; without keep one, worked on in
+                   place */
   struct dit_acts acts;
   struct dit_grads grads;
   struct dit_time time;
@@ -160,18 +167,19 @@ struct ms_dit {
   int training, prepared;
   struct dit_matrix patch, text0, text2, time0, time2, projection, pooled0, pooled2, head;
   int patch_weight, coordinate_weight, head_modulation;
-  int64_t patch_in, patch_out; /* elements of a patch: in_channels and out_channels times the patch's points */
+  int64_t patch_in,
+      patch_out; /* elements of a patch: in_channels and out_channels times the patch's points */
   struct dit_layer layers[MS_MAX_LAYERS];
   struct dit_sums sums;
   float attention_scale;
-  int pairs[3]; /* rotary pairs of t, y, x in a head */
+  int pairs[3];          /* rotary pairs of t, y, x in a head */
   const float **vectors; /* [params.count] float32 values of vectors and tables; NULL for matrices */
   float *vector_store;   /* copies of them, fused biases, the patch matrix with its coordinates */
   unsigned char *packed;
   size_t packed_bytes;
   struct dit_pack *pack_list; /* [2 * matrices] */
-  struct dit_text text;   /* of the last call without a slot */
-  struct dit_text *slots; /* [slot_count] */
+  struct dit_text text;       /* of the last call without a slot */
+  struct dit_text *slots;     /* [slot_count] */
   int slot_count;
   struct dit_run run;
   float offset_means[MS_MAX_LAYERS];
@@ -184,13 +192,15 @@ int64_t ms_dit_window_points(const struct ms_attention_config *attention);
 /* The attention that an offset head serves: the layer's own or its coarse one. */
 const struct ms_attention_config *ms_dit_offset_attention(const struct ms_dit_config *config, int layer);
 /* Calls fn for every matrix. */
-void ms_dit_each_matrix(struct ms_dit *dit, void (*fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data), void *data);
+void ms_dit_each_matrix(struct ms_dit *dit,
+                        void (*fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data), void *data);
 
 /* dit-products.c */
 void ms_dit_pack_all(struct ms_dit *dit, struct dit_pack *list, int count);
 void ms_dit_product_all(struct ms_dit *dit, struct dit_product *list, int count);
 size_t ms_dit_pack_bytes(const struct ms_dit *dit, enum msk_precision precision, int64_t n, int64_t k);
-size_t ms_dit_product_scratch(const struct ms_dit *dit, enum msk_precision precision, int64_t m, int64_t n, int64_t k);
+size_t ms_dit_product_scratch(const struct ms_dit *dit, enum msk_precision precision, int64_t m, int64_t n,
+                              int64_t k);
 /* y = x W^T + b of whole buffers; y accumulates with residual = y. raw: before the activation, or NULL. */
 struct dit_linear {
   const struct dit_matrix *matrix;
@@ -206,11 +216,12 @@ struct dit_linear {
 };
 void ms_dit_linear(struct ms_dit *dit, const struct dit_linear *linear);
 /* grad of weight and bias += ; dx = (NULL: not wanted). Packs x into grads.packed. */
-void ms_dit_linear_backward(struct ms_dit *dit, const struct dit_matrix *matrix, const void *x, enum msk_type x_type,
-                            const float *dy, int64_t rows, float *dx, int accumulate, float *grad);
+void ms_dit_linear_backward(struct ms_dit *dit, const struct dit_matrix *matrix, const void *x,
+                            enum msk_type x_type, const float *dy, int64_t rows, float *dx, int accumulate,
+                            float *grad);
 /* Adds to the gradients of a matrix's biases (parts side by side) the column sums of `rows` rows. */
-void ms_dit_add_bias_sums(struct ms_dit *dit, const struct dit_matrix *matrix, const float *sums, int64_t ld, int64_t rows,
-                          float *grad);
+void ms_dit_add_bias_sums(struct ms_dit *dit, const struct dit_matrix *matrix, const float *sums, int64_t ld,
+                          int64_t rows, float *grad);
 
 /* dit-layout.c: shapes, partition, buffers */
 enum msk_type ms_dit_low_type(const struct ms_dit *dit);
@@ -231,35 +242,54 @@ struct dit_scratch {
 struct dit_scratch ms_dit_scratch(const struct ms_dit *dit, const struct dit_run *run, void *scratch);
 void *ms_dit_take(struct dit_scratch *scratch, int64_t elements, enum msk_type type);
 
+/* Buffers that are NULL get memory in the scratch, moved back so that they are indexed by row like the
+ * others. */
+void ms_dit_localize_forward(const struct ms_dit *dit, int layer, const struct dit_block *block,
+                             struct dit_acts *acts, struct dit_scratch *scratch);
+void ms_dit_localize_backward(const struct ms_dit *dit, int layer, const struct dit_block *block,
+                              struct dit_acts *acts, struct dit_grads *grads, struct dit_scratch *scratch);
+
 /* dit-embed.c: patches, places, head */
 void ms_dit_fill_tables(struct ms_dit *dit);
 void ms_dit_embed(struct ms_dit *dit, const float *latents, float *x);
 void ms_dit_head(struct ms_dit *dit, const float *x, float *velocity);
 void ms_dit_head_backward(struct ms_dit *dit, const float *x, const float *dvelocity, float *dx, float *grad);
-void ms_dit_embed_backward(struct ms_dit *dit, const float *latents, const float *dx, float *grad, float *dlatents);
+void ms_dit_embed_backward(struct ms_dit *dit, const float *latents, const float *dx, float *grad,
+                           float *dlatents);
 
 /* dit-time.c: time embedding, pooled text and the modulation of all layers */
 void ms_dit_time(struct ms_dit *dit, const struct ms_dit_batch *batch);
-void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *dhead, float *grad, float *const *dtext);
+void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *dhead, float *grad,
+                          float *const *dtext);
 
 /* dit-text.c */
 void ms_dit_text_init(struct dit_text *text);
 void ms_dit_text_release(struct dit_text *text);
 #define MS_DIT_TEXT_ROWS 128 /* rows of a task */
-int ms_dit_text_encode(struct ms_dit *dit, const struct ms_dit_batch *batch, struct dit_text **text, struct ms_error *error);
-void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *grad, float *const *dtext);
+int ms_dit_text_encode(struct ms_dit *dit, const struct ms_dit_batch *batch, struct dit_text **text,
+                       struct ms_error *error);
+void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *grad,
+                          float *const *dtext);
 void ms_dit_text_layout(const struct ms_dit *dit, struct dit_text *text, struct ms_arena *arena);
-struct msk_attention ms_dit_cross(const struct ms_dit *dit, const struct dit_text *text, int layer, int sample);
+struct msk_attention ms_dit_cross(const struct ms_dit *dit, const struct dit_text *text, int layer,
+                                  int sample);
 
-/* dit-attention.c */
-size_t ms_dit_attention_bytes(const struct ms_dit *dit, const struct dit_run *run, int layer);  /* packed keys and values */
-size_t ms_dit_attention_scratch(const struct ms_dit *dit, const struct dit_run *run, int layer); /* of one call */
-/* Packs keys and values; window attention is done here, whole. */
-void ms_dit_attention_ready(struct ms_dit *dit, int layer, const struct dit_acts *acts);
-/* attended rows of one block; needs ready. z, attended: of the block. */
-void ms_dit_attention_block(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_block *block, const float *z,
-                            float *attended, float *lse, void *scratch);
-void ms_dit_attention_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_grads *grads);
+/* dit-attention.c: the attention of a sample is done in parts: heads, offset groups, or windows */
+size_t ms_dit_attention_bytes(const struct ms_dit *dit, const struct dit_run *run,
+                              int layer); /* packed keys and values */
+size_t ms_dit_attention_scratch(const struct ms_dit *dit, const struct dit_run *run,
+                                int layer);                   /* of one call */
+void ms_dit_attention_prepare(struct ms_dit *dit, int layer); /* before the layer's tasks */
+int64_t ms_dit_attention_parts(const struct ms_dit *dit, int layer);
+/* Packs keys and values; a window is attended to here, whole. */
+void ms_dit_attention_pack(struct ms_dit *dit, int layer, const struct dit_acts *acts, int64_t sample,
+                           int64_t part, void *scratch);
+/* attended rows of one block, after its samples are packed. z, attended: of the block. */
+void ms_dit_attention_block(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                            const struct dit_block *block, const float *z, float *attended, float *lse,
+                            void *scratch);
+void ms_dit_attention_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                               const struct dit_grads *grads, int64_t sample, int64_t part, void *scratch);
 struct msk_slide ms_dit_slide(const struct ms_dit *dit, const struct dit_run *run, int layer);
 
 /* dit-offset.c: the offset head of 3D-DSA */
@@ -267,15 +297,36 @@ struct dit_offset_rows { /* buffers of a block */
   float *conv, *normed, *mean, *rstd, *z, *z_cut;
   void *low;
 };
-int64_t ms_dit_offset_width(const struct ms_dit *dit, const struct dit_run *run, int layer); /* floats of z a token, cut to the lattice */
+int64_t ms_dit_offset_width(const struct ms_dit *dit, const struct dit_run *run,
+                            int layer);                   /* floats of z a token, cut to the lattice */
 int64_t ms_dit_offset_watched(const struct dit_run *run); /* tokens that count in offset_sum */
-void ms_dit_offset_block(struct ms_dit *dit, int layer, const float *u, const struct dit_block *block, int64_t index,
-                         const struct dit_offset_rows *rows, void *scratch);
-void ms_dit_offset_rows_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_grads *grads,
-                                 const struct dit_block *block, float *sums, struct dit_scratch *scratch);
-void ms_dit_offset_conv_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts, const struct dit_grads *grads, float *grad);
+void ms_dit_offset_block(struct ms_dit *dit, int layer, const float *u, const struct dit_block *block,
+                         int64_t index, const struct dit_offset_rows *rows, void *scratch);
+void ms_dit_offset_rows_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                                 const struct dit_grads *grads, const struct dit_block *block, float *sums,
+                                 struct dit_scratch *scratch);
+void ms_dit_offset_conv_rows(struct ms_dit *dit, int layer, const struct dit_grads *grads, int64_t sample,
+                             int64_t l0, int64_t l1, void *scratch); /* adds to du */
+void ms_dit_offset_conv_weights(struct ms_dit *dit, int layer, const struct dit_acts *acts,
+                                const struct dit_grads *grads, float *grad);
 
 /* dit-forward.c, dit-backward.c */
-void ms_dit_layer_forward(struct ms_dit *dit, int layer, const struct dit_text *text, const struct dit_acts *acts);
-void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text, const struct dit_acts *acts, int current,
-                           float *grad);
+struct dit_layer_run { /* one layer's tasks */
+  struct ms_dit *dit;
+  int layer;
+  const struct dit_text *text;
+  const struct dit_acts *acts;
+  const struct dit_grads *grads; /* backward: */
+  float *dx, *dx1; /* gradient of the stream behind and before cross-attention; dx comes in as that of the
+                      layer's output */
+};
+void ms_dit_enter_block(const struct dit_layer_run *run, const struct dit_block *block,
+                        struct dit_scratch scratch);
+void ms_dit_pack_block(const struct dit_layer_run *run, const struct dit_block *block, void *scratch);
+void ms_dit_mix_block(const struct dit_layer_run *run, const struct dit_block *block, int64_t index,
+                      struct dit_scratch scratch);
+void ms_dit_enter_all(struct dit_layer_run *run); /* enter and pack */
+void ms_dit_layer_forward(struct ms_dit *dit, int layer, const struct dit_text *text,
+                          const struct dit_acts *acts);
+void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text,
+                           const struct dit_acts *acts, int current, float *grad);

@@ -1,5 +1,5 @@
-/* The text: padded to text_len rows, embedded once, then keys and values of every layer's cross-attention. In sampling they are kept
- * under the caller's number, since text and weights stay the same for all steps. */
+/* The text: padded to text_len rows, embedded once, then keys and values of every layer's cross-attention. In
+ * sampling they are kept under the caller's number, since text and weights stay the same for all steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,23 +20,26 @@ void ms_dit_forget_text(struct ms_dit *dit) {
     ms_dit_text_release(&dit->slots[i]);
 }
 
-struct msk_attention ms_dit_cross(const struct ms_dit *dit, const struct dit_text *text, int layer, int sample) {
+struct msk_attention ms_dit_cross(const struct ms_dit *dit, const struct dit_text *text, int layer,
+                                  int sample) {
   const struct ms_dit_config *c = &dit->config;
-  int64_t rows = (int64_t)text->samples * c->text_len, row = (int64_t)sample * c->text_len, head_dim = c->dim / c->heads;
+  int64_t rows = (int64_t)text->samples * c->text_len, row = (int64_t)sample * c->text_len,
+          head_dim = c->dim / c->heads;
   struct msk_attention p = {
-    .keys = c->text_len,
-    .heads = c->heads,
-    .head_dim = head_dim,
-    .scale = dit->attention_scale,
-    .k_ld = text->k_ld,
-    .v_ld = 2 * (int64_t)c->dim,
-    .q_ld = c->dim,
-    .o_ld = c->dim,
+      .keys = c->text_len,
+      .heads = c->heads,
+      .head_dim = head_dim,
+      .scale = dit->attention_scale,
+      .k_ld = text->k_ld,
+      .v_ld = 2 * (int64_t)c->dim,
+      .q_ld = c->dim,
+      .o_ld = c->dim,
   };
   if (text->kv) {
     p.k = text->k + layer * text->k_stride + row * text->k_ld;
     p.v = text->kv + (layer * rows + row) * 2 * c->dim + c->dim;
-    p.packed = text->packed + (size_t)((int64_t)layer * text->samples + sample) * (size_t)c->heads * text->packed_bytes;
+    p.packed = text->packed +
+               (size_t)((int64_t)layer * text->samples + sample) * (size_t)c->heads * text->packed_bytes;
   }
   return p;
 }
@@ -57,7 +60,8 @@ void ms_dit_text_layout(const struct ms_dit *dit, struct dit_text *text, struct 
   text->k = text->training ? ms_arena_take_f32(arena, c->layers * rows * dim) : text->kv;
   text->k_stride = rows * text->k_ld;
   text->packed_bytes = dit->compute->attention[dit->precision].pack_bytes(&shape);
-  text->packed = ms_arena_take(arena, (size_t)c->layers * (size_t)text->samples * (size_t)c->heads * text->packed_bytes);
+  text->packed =
+      ms_arena_take(arena, (size_t)c->layers * (size_t)text->samples * (size_t)c->heads * text->packed_bytes);
 }
 
 struct text_run {
@@ -70,15 +74,15 @@ struct text_run {
 static struct msk_rms_rope key_norm(const struct ms_dit *dit, const struct dit_text *text, int64_t layer) {
   int64_t rows = (int64_t)text->samples * dit->config.text_len;
   return (struct msk_rms_rope){
-    .c = dit->config.dim,
-    .heads = dit->config.heads,
-    .eps = dit->config.eps,
-    .x = text->kv + layer * rows * 2 * dit->config.dim,
-    .x_ld = 2 * (int64_t)dit->config.dim,
-    .weight = dit->vectors[dit->layers[layer].cross_norm_k],
-    .y = text->k + layer * text->k_stride,
-    .y_ld = text->k_ld,
-    .rstd = text->rstd + layer * rows,
+      .c = dit->config.dim,
+      .heads = dit->config.heads,
+      .eps = dit->config.eps,
+      .x = text->kv + layer * rows * 2 * dit->config.dim,
+      .x_ld = 2 * (int64_t)dit->config.dim,
+      .weight = dit->vectors[dit->layers[layer].cross_norm_k],
+      .y = text->k + layer * text->k_stride,
+      .y_ld = text->k_ld,
+      .rstd = text->rstd + layer * rows,
   };
 }
 
@@ -90,15 +94,15 @@ static void keys_task(void *data, int64_t task, void *memory) {
   const struct dit_matrix *matrix = &dit->layers[layer].cross_kv;
   struct msk_rms_rope norm = key_norm(dit, run->text, layer);
   struct msk_product p = {
-    .m = r1 - r0,
-    .n = matrix->n,
-    .k = matrix->k,
-    .a = run->text->context + r0 * dim,
-    .a_ld = dim,
-    .b = matrix->forward,
-    .c = run->text->kv + (layer * run->rows + r0) * 2 * dim,
-    .c_ld = 2 * dim,
-    .bias = matrix->bias_values,
+      .m = r1 - r0,
+      .n = matrix->n,
+      .k = matrix->k,
+      .a = run->text->context + r0 * dim,
+      .a_ld = dim,
+      .b = matrix->forward,
+      .c = run->text->kv + (layer * run->rows + r0) * 2 * dim,
+      .c_ld = 2 * dim,
+      .bias = matrix->bias_values,
   };
   dit->compute->product[matrix->precision].run(&p, 0, p.m, 0, p.n, memory);
   dit->compute->norm.rms_rope(&norm, r0, r1);
@@ -127,13 +131,16 @@ static void embed_text(struct ms_dit *dit, const struct ms_dit_batch *batch, str
                              .act = MSK_ACT_GELU_TANH,
                              .raw = text->hidden_raw,
                              .raw_type = low};
-  struct dit_linear second = {.matrix = &dit->text2, .x = text->hidden, .x_type = low, .rows = rows, .y = text->context};
+  struct dit_linear second = {
+      .matrix = &dit->text2, .x = text->hidden, .x_type = low, .rows = rows, .y = text->context};
   memset(text->padded, 0, (size_t)(rows * c->text_dim) * sizeof(float));
   for (int s = 0; s < text->samples; s++)
-    memcpy(text->padded + s * size, batch->text[s], (size_t)batch->text_rows[s] * (size_t)c->text_dim * sizeof(float));
+    memcpy(text->padded + s * size, batch->text[s],
+           (size_t)batch->text_rows[s] * (size_t)c->text_dim * sizeof(float));
   ms_dit_linear(dit, &first);
   ms_dit_linear(dit, &second);
-  ms_pool_reserve(dit->compute->pool, ms_dit_product_scratch(dit, dit->precision, MS_DIT_TEXT_ROWS, 2 * c->dim, c->dim));
+  ms_pool_reserve(dit->compute->pool,
+                  ms_dit_product_scratch(dit, dit->precision, MS_DIT_TEXT_ROWS, 2 * c->dim, c->dim));
   ms_pool_run(dit->compute->pool, keys_task, &run, c->layers * run.per_layer);
   ms_pool_run(dit->compute->pool, pack_task, &run, (int64_t)c->layers * text->samples * c->heads);
 }
@@ -153,7 +160,8 @@ static struct dit_text *slot_of(struct ms_dit *dit, int slot) {
   return &slots[slot - 1];
 }
 
-int ms_dit_text_encode(struct ms_dit *dit, const struct ms_dit_batch *batch, struct dit_text **out, struct ms_error *error) {
+int ms_dit_text_encode(struct ms_dit *dit, const struct ms_dit_batch *batch, struct dit_text **out,
+                       struct ms_error *error) {
   int slot = dit->run.keep ? 0 : batch->text_slot, code;
   struct dit_text *text = slot_of(dit, slot);
   struct ms_arena measure = {0};
@@ -197,19 +205,20 @@ static void keys_backward_task(void *data, int64_t task, void *memory) {
 static void context_task(void *data, int64_t task, void *memory) {
   struct text_run *run = data;
   struct ms_dit *dit = run->dit;
-  int64_t r0 = task * MS_DIT_TEXT_ROWS, r1 = r0 + MS_DIT_TEXT_ROWS < run->rows ? r0 + MS_DIT_TEXT_ROWS : run->rows, dim = dit->config.dim;
+  int64_t r0 = task * MS_DIT_TEXT_ROWS,
+          r1 = r0 + MS_DIT_TEXT_ROWS < run->rows ? r0 + MS_DIT_TEXT_ROWS : run->rows, dim = dit->config.dim;
   for (int layer = dit->config.layers - 1; layer >= 0; layer--) {
     const struct dit_matrix *matrix = &dit->layers[layer].cross_kv;
     struct msk_product p = {
-      .m = r1 - r0,
-      .n = dim,
-      .k = 2 * dim,
-      .a = dit->run.grads.dkv + (layer * run->rows + r0) * 2 * dim,
-      .a_ld = 2 * dim,
-      .b = matrix->backward,
-      .c = dit->run.grads.dcontext + r0 * dim,
-      .c_ld = dim,
-      .accumulate = layer < dit->config.layers - 1,
+        .m = r1 - r0,
+        .n = dim,
+        .k = 2 * dim,
+        .a = dit->run.grads.dkv + (layer * run->rows + r0) * 2 * dim,
+        .a_ld = 2 * dim,
+        .b = matrix->backward,
+        .c = dit->run.grads.dcontext + r0 * dim,
+        .c_ld = dim,
+        .accumulate = layer < dit->config.layers - 1,
     };
     dit->compute->product[matrix->precision].run(&p, 0, p.m, 0, p.n, memory);
   }
@@ -219,13 +228,15 @@ static void bias_task(void *data, int64_t layer, void *memory) {
   struct text_run *run = data;
   struct ms_dit *dit = run->dit;
   int64_t dim = dit->config.dim;
-  ms_dit_add_bias_sums(dit, &dit->layers[layer].cross_kv, dit->run.grads.dkv + layer * run->rows * 2 * dim, 2 * dim, run->rows,
-                       run->grad);
-  dit->compute->norm.column_sum(dit->run.grads.text_sums + layer * run->per_layer * dim, dim, dim, run->per_layer,
+  ms_dit_add_bias_sums(dit, &dit->layers[layer].cross_kv, dit->run.grads.dkv + layer * run->rows * 2 * dim,
+                       2 * dim, run->rows, run->grad);
+  dit->compute->norm.column_sum(dit->run.grads.text_sums + layer * run->per_layer * dim, dim, dim,
+                                run->per_layer,
                                 run->grad + dit->params.list[dit->layers[layer].cross_norm_k].offset);
 }
 
-void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *grad, float *const *dtext) {
+void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *grad,
+                          float *const *dtext) {
   const struct ms_dit_config *c = &dit->config;
   struct dit_text *text = &dit->text;
   struct dit_grads *g = &dit->run.grads;
@@ -234,30 +245,32 @@ void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, 
   struct text_run run = {dit, text, rows, (rows + MS_DIT_TEXT_ROWS - 1) / MS_DIT_TEXT_ROWS, grad};
   struct dit_product weights[MS_MAX_LAYERS];
   struct msk_pack pack = {.n = dim, .k = rows, .src = text->context, .ld = dim, .transposed = 1};
-  ms_pool_reserve(dit->compute->pool, ms_dit_product_scratch(dit, dit->precision, MS_DIT_TEXT_ROWS, dim, 2 * dim));
+  ms_pool_reserve(dit->compute->pool,
+                  ms_dit_product_scratch(dit, dit->precision, MS_DIT_TEXT_ROWS, dim, 2 * dim));
   ms_pool_run(dit->compute->pool, keys_backward_task, &run, c->layers * run.per_layer);
   ms_pool_run(dit->compute->pool, context_task, &run, run.per_layer);
   ms_pool_run(dit->compute->pool, bias_task, &run, c->layers);
   ms_compute_pack(dit->compute, dit->precision, &pack, g->packed);
   for (int i = 0; i < c->layers; i++)
     weights[i] = (struct dit_product){
-      .precision = dit->precision,
-      .product = {.m = 2 * dim,
-                  .n = dim,
-                  .k = rows,
-                  .a = g->dkv + i * rows * 2 * dim,
-                  .a_ld = 2 * dim,
-                  .a_transposed = 1,
-                  .b = g->packed,
-                  .c = grad + dit->params.list[dit->layers[i].cross_kv.weight].offset,
-                  .c_ld = dim,
-                  .accumulate = 1},
+        .precision = dit->precision,
+        .product = {.m = 2 * dim,
+                    .n = dim,
+                    .k = rows,
+                    .a = g->dkv + i * rows * 2 * dim,
+                    .a_ld = 2 * dim,
+                    .a_transposed = 1,
+                    .b = g->packed,
+                    .c = grad + dit->params.list[dit->layers[i].cross_kv.weight].offset,
+                    .c_ld = dim,
+                    .accumulate = 1},
     };
   ms_dit_product_all(dit, weights, c->layers);
   /* keys and values are done: their gradients' memory holds those of the embedding */
   ms_dit_linear_backward(dit, &dit->text2, text->hidden, low, g->dcontext, rows, g->dkv, 0, grad);
   dit->compute->norm.gelu_backward(text->hidden_raw, low, g->dkv, g->dkv, rows * dim);
-  ms_dit_linear_backward(dit, &dit->text0, text->padded, MSK_F32, g->dkv, rows, dtext ? g->dtext : NULL, 0, grad);
+  ms_dit_linear_backward(dit, &dit->text0, text->padded, MSK_F32, g->dkv, rows, dtext ? g->dtext : NULL, 0,
+                         grad);
   for (int s = 0; s < dit->run.samples && dtext; s++)
     memcpy(dtext[s], g->dtext + (int64_t)s * c->text_len * c->text_dim,
            (size_t)batch->text_rows[s] * (size_t)c->text_dim * sizeof(float));

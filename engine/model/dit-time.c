@@ -1,4 +1,5 @@
-/* The time embedding, the pooled text beside it, and the modulation of every layer: one row a sample, in float32. */
+/* The time embedding, the pooled text beside it, and the modulation of every layer: one row a sample, in
+ * float32. */
 #include <math.h>
 #include <string.h>
 
@@ -16,10 +17,15 @@ static void fill_sinusoid(double t, int n, float *out) {
   }
 }
 
-static void apply(struct ms_dit *dit, const struct dit_matrix *matrix, const float *x, float *y, enum msk_act act, float *raw,
-                  const float *residual) {
-  struct dit_linear linear = {
-    .matrix = matrix, .x = x, .rows = dit->run.samples, .y = y, .act = act, .raw = raw, .residual = residual};
+static void apply(struct ms_dit *dit, const struct dit_matrix *matrix, const float *x, float *y,
+                  enum msk_act act, float *raw, const float *residual) {
+  struct dit_linear linear = {.matrix = matrix,
+                              .x = x,
+                              .rows = dit->run.samples,
+                              .y = y,
+                              .act = act,
+                              .raw = raw,
+                              .residual = residual};
   ms_dit_linear(dit, &linear);
 }
 
@@ -61,16 +67,20 @@ void ms_dit_time(struct ms_dit *dit, const struct ms_dit_batch *batch) {
       time->head[s * 2 * c->dim + j] = table[j] + time->e[s * c->dim + j % c->dim];
 }
 
-/* dhead: [S,2C] gradient of the head's shift and scale, used as working memory; grads.dtime holds that of the projection. */
-void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *dhead, float *grad, float *const *dtext) {
+/* dhead: [S,2C] gradient of the head's shift and scale, used as working memory; grads.dtime holds that of the
+ * projection. */
+void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *dhead, float *grad,
+                          float *const *dtext) {
   const struct ms_dit_config *c = &dit->config;
   const struct msk_norm_ops *norm = &dit->compute->norm;
   struct dit_run *run = &dit->run;
   struct dit_time *time = &run->time;
   int64_t dim = c->dim, n = run->samples * dim;
   float *de = time->de, *dhidden = time->dhidden;
-  norm->column_sum(dhead, 2 * dim, 2 * dim, run->samples, grad + dit->params.list[dit->head_modulation].offset);
-  ms_dit_linear_backward(dit, &dit->projection, time->e_act, MSK_F32, run->grads.dtime, run->samples, de, 0, grad);
+  norm->column_sum(dhead, 2 * dim, 2 * dim, run->samples,
+                   grad + dit->params.list[dit->head_modulation].offset);
+  ms_dit_linear_backward(dit, &dit->projection, time->e_act, MSK_F32, run->grads.dtime, run->samples, de, 0,
+                         grad);
   norm->silu_backward(time->e, de, de, n);
   for (int64_t s = 0; s < run->samples; s++)
     for (int64_t j = 0; j < dim; j++)
@@ -82,8 +92,8 @@ void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, 
     return;
   ms_dit_linear_backward(dit, &dit->pooled2, time->pooled, MSK_F32, de, run->samples, dhidden, 0, grad);
   norm->silu_backward(time->pooled_raw, dhidden, dhidden, n);
-  ms_dit_linear_backward(dit, &dit->pooled0, time->pooled_text, MSK_F32, dhidden, run->samples, dtext ? time->dpooled : NULL, 0,
-                         grad);
+  ms_dit_linear_backward(dit, &dit->pooled0, time->pooled_text, MSK_F32, dhidden, run->samples,
+                         dtext ? time->dpooled : NULL, 0, grad);
   for (int s = 0; s < run->samples && dtext; s++)
     if (batch->text_rows[s] > 0)
       norm->add(time->dpooled + (int64_t)s * c->text_dim, dtext[s], c->text_dim);

@@ -17,10 +17,20 @@ static void place_sums(struct ms_dit *dit) {
   struct dit_sums *s = &dit->sums;
   const struct {
     int64_t *at, size;
-  } places[] = {
-    {&s->qkv_bias, 3 * dim}, {&s->out_bias, dim},     {&s->cross_q_bias, dim}, {&s->cross_out_bias, dim},     {&s->up_bias, dit->config.ffn},
-    {&s->down_bias, dim},    {&s->norm_q, dim},       {&s->norm_k, dim},       {&s->cross_norm_q, dim},       {&s->norm3_weight, dim},
-    {&s->norm3_bias, dim},   {&s->offset_bias, 0},    {&s->offset_norm_weight, dim}, {&s->offset_norm_bias, dim}};
+  } places[] = {{&s->qkv_bias, 3 * dim},
+                {&s->out_bias, dim},
+                {&s->cross_q_bias, dim},
+                {&s->cross_out_bias, dim},
+                {&s->up_bias, dit->config.ffn},
+                {&s->down_bias, dim},
+                {&s->norm_q, dim},
+                {&s->norm_k, dim},
+                {&s->cross_norm_q, dim},
+                {&s->norm3_weight, dim},
+                {&s->norm3_bias, dim},
+                {&s->offset_bias, 0},
+                {&s->offset_norm_weight, dim},
+                {&s->offset_norm_bias, dim}};
   for (int i = 0; i < dit->config.layers; i++)
     if (dit->layers[i].offsets && dit->layers[i].offset_out.n > widest)
       widest = dit->layers[i].offset_out.n;
@@ -31,7 +41,8 @@ static void place_sums(struct ms_dit *dit) {
   s->total = at;
 }
 
-int ms_dit_open(struct ms_dit **out, struct ms_compute *compute, const struct ms_dit_config *config, struct ms_error *error) {
+int ms_dit_open(struct ms_dit **out, struct ms_compute *compute, const struct ms_dit_config *config,
+                struct ms_error *error) {
   struct ms_dit *dit;
   int matrices = 0, code, pairs;
   *out = NULL;
@@ -89,18 +100,27 @@ const struct ms_dit_config *ms_dit_config(const struct ms_dit *dit) {
   return &dit->config;
 }
 
-/* The layer's view of the buffers: where its input and output are, and what of the offsets is one and the same. */
-static struct dit_acts layer_acts(struct ms_dit *dit, int layer, int full) {
+/* The layer's view of the buffers: where its input and output are. On the way through (not `recomputed`) only
+ * what one stage hands to the next is written; the backward pass computes the layer again. */
+static struct dit_acts layer_acts(struct ms_dit *dit, int layer, int recomputed) {
   struct dit_run *run = &dit->run;
   int64_t size = run->rows * dit->config.dim;
   struct dit_acts acts = run->acts;
-  if (run->keep && !full) { /* a layer that will be computed again: only its way through is needed */
-    struct dit_acts lean = {.u = acts.u, .qkv = acts.qkv, .q = acts.q, .k = acts.k, .qk_ld = acts.qk_ld, .attended = acts.attended};
+  if (!recomputed) {
+    struct dit_acts lean = {.qkv = acts.qkv, .q = acts.qkv};
+    if (!run->whole &&
+        run->attention[layer].kind == MS_ATTENTION_DSA) /* the convolution reads beyond a block */
+      lean.u = acts.u;
+    if (!run->whole && run->attention[layer].kind == MS_ATTENTION_WINDOW)
+      lean.attended = acts.attended;
     acts = lean;
   }
+  if (acts.q)
+    acts.k = acts.q + dit->config.dim;
   acts.x = run->saved + (run->keep ? layer * size : 0);
-  acts.y = run->saved + (run->keep ? (layer + 1) * size : 0);
-  if (run->attention[layer].kind == MS_ATTENTION_DSA && ms_dit_offset_width(dit, run, layer) == dit->layers[layer].offset_out.n)
+  acts.y = recomputed ? NULL : run->saved + (run->keep ? (layer + 1) * size : 0);
+  if (acts.z && run->attention[layer].kind == MS_ATTENTION_DSA &&
+      ms_dit_offset_width(dit, run, layer) == dit->layers[layer].offset_out.n)
     acts.z_cut = acts.z;
   return acts;
 }
@@ -120,26 +140,29 @@ static void note_offsets(struct ms_dit *dit, int layer) {
   dit->offset_means[layer] = (float)(sum / (double)ms_dit_offset_watched(run));
 }
 
-int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, float *velocity, struct ms_error *error) {
+int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, float *velocity,
+                   struct ms_error *error) {
   struct dit_run *run = &dit->run;
   struct dit_text *text = NULL;
   int layers = dit->config.layers, code;
   assert(dit->prepared && (!keep || dit->training));
   run->ready = 0;
-  if ((code = ms_dit_begin(dit, batch, keep, error)) < 0 || (code = ms_dit_text_encode(dit, batch, &text, error)) < 0)
+  if ((code = ms_dit_begin(dit, batch, keep, error)) < 0 ||
+      (code = ms_dit_text_encode(dit, batch, &text, error)) < 0)
     return code;
   ms_dit_fill_tables(dit);
   ms_dit_time(dit, batch);
   ms_dit_embed(dit, batch->latents, run->saved);
   for (int i = 0; i < layers; i++) {
-    /* the last layer's activations are what the backward pass begins with */
-    struct dit_acts acts = layer_acts(dit, i, !keep || i == layers - 1);
+    struct dit_acts acts = layer_acts(dit, i, 0);
     if ((code = stopped(dit, error)) < 0)
       return code;
     ms_dit_layer_forward(dit, i, text, &acts);
     note_offsets(dit, i);
     if (atomic_load(&run->bad) && !stopped(dit, NULL))
-      return ms_error_set(error, MS_ENOTFINITE, "a value that is not finite came out of layer %d of %d of the transformer", i, layers);
+      return ms_error_set(error, MS_ENOTFINITE,
+                          "a value that is not finite came out of layer %d of %d of the transformer", i,
+                          layers);
     if (batch->layer_done)
       batch->layer_done(batch->layer_data, i);
   }
@@ -147,7 +170,8 @@ int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int kee
   if ((code = stopped(dit, error)) < 0)
     return code;
   if (atomic_load(&run->bad))
-    return ms_error_set(error, MS_ENOTFINITE, "a value that is not finite came out of the last matrix of the transformer");
+    return ms_error_set(error, MS_ENOTFINITE,
+                        "a value that is not finite came out of the last matrix of the transformer");
   run->ready = keep;
   return 0;
 }
@@ -158,15 +182,17 @@ static void sum_head(struct ms_dit *dit) {
   int64_t dim = dit->config.dim, each = run->blocks.per_sample;
   memset(run->time.dhead, 0, (size_t)(run->samples * 2 * dim) * sizeof(float));
   for (int64_t i = 0; i < run->samples; i++)
-    dit->compute->norm.column_sum(run->grads.segment_sums + i * each * 6 * dim, 6 * dim, 2 * dim, each, run->time.dhead + i * 2 * dim);
+    dit->compute->norm.column_sum(run->grads.segment_sums + i * each * 6 * dim, 6 * dim, 2 * dim, each,
+                                  run->time.dhead + i * 2 * dim);
 }
 
-int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const float *dvelocity, float *grad, float *dlatents,
-                    float *const *dtext, struct ms_error *error) {
+int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const float *dvelocity, float *grad,
+                    float *dlatents, float *const *dtext, struct ms_error *error) {
   struct dit_run *run = &dit->run;
   int layers = dit->config.layers, current = 0, code;
   int64_t size = run->rows * dit->config.dim;
-  if (!run->ready || batch->samples != run->samples || memcmp(batch->lattice, run->latent, sizeof run->latent))
+  if (!run->ready || batch->samples != run->samples ||
+      memcmp(batch->lattice, run->latent, sizeof run->latent))
     return ms_error_set(error, MS_EUSAGE, "a backward pass needs a forward pass of the same batch before it");
   run->ready = 0;
   memset(run->grads.dtime, 0, (size_t)(run->samples * 6 * dit->config.dim) * sizeof(float));
@@ -176,9 +202,6 @@ int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const 
     struct dit_acts acts = layer_acts(dit, i, 1);
     if ((code = stopped(dit, error)) < 0)
       return code;
-    acts.y = NULL;
-    if (i < layers - 1)
-      ms_dit_layer_forward(dit, i, &dit->text, &acts);
     ms_dit_layer_backward(dit, i, &dit->text, &acts, current, grad);
     current = !current;
   }
@@ -209,14 +232,17 @@ size_t ms_dit_activation_bytes(const struct ms_dit *dit, const struct ms_dit_bat
 }
 
 /* Multiply-adds of self-attention for all tokens. A window or slide sees only what the lattice has. */
-static double attention_work(const struct ms_dit *dit, const struct ms_attention_config *attention, const int lattice[3]) {
+static double attention_work(const struct ms_dit *dit, const struct ms_attention_config *attention,
+                             const int lattice[3]) {
   double tokens = 1, keys = 1, dim = dit->config.dim;
   for (int i = 0; i < 3; i++) {
     tokens *= lattice[i];
-    keys *= attention->kind == MS_ATTENTION_DENSE || attention->window[i] > lattice[i] ? lattice[i] : attention->window[i];
+    keys *= attention->kind == MS_ATTENTION_DENSE || attention->window[i] > lattice[i] ? lattice[i]
+                                                                                       : attention->window[i];
   }
   if (attention->kind == MS_ATTENTION_DSA) /* and the offset head */
-    return tokens * dim * (2 * keys + 27 + (attention->mode == MSK_SLIDE_POINT ? 3 * keys : 3) * attention->groups);
+    return tokens * dim *
+           (2 * keys + 27 + (attention->mode == MSK_SLIDE_POINT ? 3 * keys : 3) * attention->groups);
   return 2 * tokens * keys * dim;
 }
 

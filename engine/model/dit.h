@@ -1,13 +1,15 @@
-/* The video diffusion transformer: Wan-compatible blocks with a choice of self-attention (dense, window, 3D-DSA).
+/* The video diffusion transformer: Wan-compatible blocks with a choice of self-attention (dense, window,
+ * 3D-DSA).
  *
- *   ms_dit_open (&dit, &compute, &config, &error);            // lists the parameters, allocates nothing large
- *   params = ms_dit_params (dit);                             // load or randomize, float32 or bf16
- *   ms_dit_prepare (dit, MSK_PRECISION_BF16, 0, &error);      // packs weights for the kernels; again after every change
- *   ms_dit_forward (dit, &batch, velocity, &error);
+ *   ms_dit_open (&dit, &compute, &config, &error);            // lists the parameters, allocates nothing
+ * large params = ms_dit_params (dit);                             // load or randomize, float32 or bf16
+ *   ms_dit_prepare (dit, MSK_PRECISION_BF16, 0, &error);      // packs weights for the kernels; again after
+ * every change ms_dit_forward (dit, &batch, velocity, &error);
  *
- * Training: prepare with training = 1; forward with `keep` set stores each layer's input; ms_dit_backward recomputes each
- * layer from it and adds to the gradients. All samples of a batch share one latent lattice; rows of all samples go through a
- * product together. Results do not depend on the number of threads. Names of parameters are those of Wan checkpoints. */
+ * Training: prepare with training = 1; forward with `keep` set stores each layer's input; ms_dit_backward
+ * recomputes each layer from it and adds to the gradients. All samples of a batch share one latent lattice;
+ * rows of all samples go through a product together. Results do not depend on the number of threads. Names of
+ * parameters are those of Wan checkpoints. */
 #pragma once
 #include "base/compute.h"
 #include "weights/params.h"
@@ -23,10 +25,10 @@ struct ms_attention_config {
 };
 
 enum ms_positions {
-  MS_POSITIONS_INTEGER,    /* Wan: lattice indices; head_dim/2 pairs split c - 2 (c/3), c/3, c/3; base 10000 */
-  MS_POSITIONS_SHORT_SIDE, /* space normalised by the short side, time by the clip: angle = 2.5 u 100^(-j/n), j < n pairs of a
-                              part; u_t = 2 (i+.5)/T - 1, u_y,x = 2 (i+.5-n/2)/min (H,W); parts 12, 10, 10 of 32 pairs, in
-                              general the same split as integer */
+  MS_POSITIONS_INTEGER, /* Wan: lattice indices; head_dim/2 pairs split c - 2 (c/3), c/3, c/3; base 10000 */
+  MS_POSITIONS_SHORT_SIDE, /* space normalised by the short side, time by the clip: angle = 2.5 u 100^(-j/n),
+                              j < n pairs of a part; u_t = 2 (i+.5)/T - 1, u_y,x = 2 (i+.5-n/2)/min (H,W);
+                              parts 12, 10, 10 of 32 pairs, in general the same split as integer */
 };
 
 #define MS_MAX_LAYERS 256
@@ -34,27 +36,30 @@ enum ms_positions {
 struct ms_dit_config {
   int dim, ffn, heads, layers;
   int in_channels, out_channels;
-  int patch[3];            /* 1, 2, 2 */
-  int text_dim, text_len;  /* text_len: rows that cross-attention sees; shorter texts are padded with zero rows */
+  int patch[3]; /* 1, 2, 2 */
+  int text_dim,
+      text_len; /* text_len: rows that cross-attention sees; shorter texts are padded with zero rows */
   int freq_dim;
-  float eps;               /* 1e-6 */
+  float eps; /* 1e-6 */
   enum ms_positions positions;
   int coordinate_features; /* 15 features of the token's place are added to the patch before the embedding */
   int pooled_text;         /* e += MLP (first text row): pooled_embedding.{0,2} */
-  struct ms_attention_config attention[MS_MAX_LAYERS];        /* per layer */
-  struct ms_attention_config coarse_attention[MS_MAX_LAYERS]; /* used at the base stage; same as attention if not given */
+  struct ms_attention_config attention[MS_MAX_LAYERS]; /* per layer */
+  struct ms_attention_config
+      coarse_attention[MS_MAX_LAYERS]; /* used at the base stage; same as attention if not given */
 };
 
 struct ms_dit_batch {
   int samples;
-  int lattice[3];          /* latent frames, height, width (before the patch); height and width multiples of the patch */
-  const float *latents;    /* [samples, in_channels, T, H, W] */
-  const float *timesteps;  /* [samples], 0..1000 */
+  int lattice[3]; /* latent frames, height, width (before the patch); height and width multiples of the patch
+                   */
+  const float *latents;     /* [samples, in_channels, T, H, W] */
+  const float *timesteps;   /* [samples], 0..1000 */
   const float *const *text; /* [samples] pointers to [text_rows, text_dim] */
   const int *text_rows;     /* [samples] */
   int coarse;               /* use coarse_attention */
-  int text_slot;            /* sampling: 1, 2, ...: keys and values of this text are cached under that number until
-                               ms_dit_forget_text; 0: no cache */
+  int text_slot; /* sampling: 1, 2, ...: keys and values of this text are cached under that number until
+                    ms_dit_forget_text; 0: no cache */
   /* called after each layer if not NULL (progress, timing) */
   void (*layer_done)(void *data, int layer);
   void *layer_data;
@@ -62,23 +67,28 @@ struct ms_dit_batch {
 
 struct ms_dit;
 
-/* MS_EUSAGE names what is impossible in the configuration (heads that do not divide dim, groups, odd head_dim...). */
-int ms_dit_open(struct ms_dit **dit, struct ms_compute *compute, const struct ms_dit_config *config, struct ms_error *error);
+/* MS_EUSAGE names what is impossible in the configuration (heads that do not divide dim, groups, odd
+ * head_dim...). */
+int ms_dit_open(struct ms_dit **dit, struct ms_compute *compute, const struct ms_dit_config *config,
+                struct ms_error *error);
 void ms_dit_close(struct ms_dit **dit);
 struct ms_params *ms_dit_params(struct ms_dit *dit);
 const struct ms_dit_config *ms_dit_config(const struct ms_dit *dit);
 int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int training, struct ms_error *error);
 void ms_dit_forget_text(struct ms_dit *dit);
 
-/* velocity [samples, out_channels, T, H, W]. 0, MS_ECANCELLED, MS_ENOMEM, or MS_ENOTFINITE naming the layer. */
-int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, float *velocity, struct ms_error *error);
-/* After forward with keep = 1 on the same batch. Adds to grad [params->total]. dlatents (same shape as latents) and dtext
+/* velocity [samples, out_channels, T, H, W]. 0, MS_ECANCELLED, MS_ENOMEM, or MS_ENOTFINITE naming the layer.
+ */
+int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, float *velocity,
+                   struct ms_error *error);
+/* After forward with keep = 1 on the same batch. Adds to grad [params->total]. dlatents (same shape as
+ * latents) and dtext
  * ([samples] pointers to [text_rows, text_dim], or NULL) are written if not NULL. */
-int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const float *dvelocity, float *grad, float *dlatents,
-                    float *const *dtext, struct ms_error *error);
+int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const float *dvelocity, float *grad,
+                    float *dlatents, float *const *dtext, struct ms_error *error);
 
-/* Multiply-adds counted twice, matrix products and attention; model FLOPs of one forward pass of one sample (no recomputation),
- * and bytes of activations that forward / backward need at their peak. */
+/* Multiply-adds counted twice, matrix products and attention; model FLOPs of one forward pass of one sample
+ * (no recomputation), and bytes of activations that forward / backward need at their peak. */
 double ms_dit_forward_flops(const struct ms_dit *dit, const int lattice[3], int coarse);
 size_t ms_dit_activation_bytes(const struct ms_dit *dit, const struct ms_dit_batch *batch, int training);
 /* Mean |Delta| in tokens per layer of the last forward (0 for layers without 3D-DSA); out [layers]. */

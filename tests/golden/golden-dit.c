@@ -1,5 +1,5 @@
-/* The diffusion transformer against wan_t2v_dit.safetensors: output, loss and every gradient of each case, in the C reference and in
- * the best kernels of this machine; in bf16 to the bounds of that precision. */
+/* The diffusion transformer against wan_t2v_dit.safetensors: output, loss and every gradient of each case, in
+ * the C reference and in the best kernels of this machine; in bf16 to the bounds of that precision. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,10 @@
 
 /* Relative L2 of whole networks and gradients: the README beside the fixtures. */
 #define TOLERANCE 1e-5
-/* bf16: the README gives 1e-3 for rounding q, k, v and the attention alone. Here every product's operands are rounded (2^-9 at most
- * each), about ten of them one after the other, errors adding as a random walk; gradients go through twice as many. A normalised mean
- * square error of 5e-4 is the bound, as a relative L2 its root. */
+/* bf16: the README gives 1e-3 for rounding q, k, v and the attention alone. Here every product's operands are
+ * rounded (2^-9 at most each), about ten of them one after the other, errors adding as a random walk;
+ * gradients go through twice as many. A normalised mean square error of 5e-4 is the bound, as a relative L2
+ * its root. */
 #define BF16_TOLERANCE 2.24e-2
 
 static struct ms_safetensors *file;
@@ -26,17 +27,17 @@ static int number(const char *key) {
 
 static struct ms_dit_config read_config(void) {
   struct ms_dit_config config = {
-    .dim = number("dim"),
-    .ffn = number("ffn_dim"),
-    .heads = number("num_heads"),
-    .layers = number("num_layers"),
-    .in_channels = number("in_dim"),
-    .out_channels = number("out_dim"),
-    .patch = {number("patch_t"), number("patch_h"), number("patch_w")},
-    .text_dim = number("text_dim"),
-    .text_len = number("text_len"),
-    .freq_dim = number("freq_dim"),
-    .eps = (float)atof(ms_safetensors_metadata(file, "eps") ? ms_safetensors_metadata(file, "eps") : "nan"),
+      .dim = number("dim"),
+      .ffn = number("ffn_dim"),
+      .heads = number("num_heads"),
+      .layers = number("num_layers"),
+      .in_channels = number("in_dim"),
+      .out_channels = number("out_dim"),
+      .patch = {number("patch_t"), number("patch_h"), number("patch_w")},
+      .text_dim = number("text_dim"),
+      .text_len = number("text_len"),
+      .freq_dim = number("freq_dim"),
+      .eps = (float)atof(ms_safetensors_metadata(file, "eps") ? ms_safetensors_metadata(file, "eps") : "nan"),
   };
   return config; /* attention kinds are zero: dense */
 }
@@ -57,7 +58,8 @@ static float *load(int test, const char *name) {
   return x;
 }
 
-static void check_gradients(struct ms_dit *dit, int test, const float *grad, const float *dlatents, double tolerance, const char *set) {
+static void check_gradients(struct ms_dit *dit, int test, const float *grad, const float *dlatents,
+                            double tolerance, const char *set) {
   const struct ms_params *params = ms_dit_params(dit);
   const struct ms_tensor_view *view = find(test, "grad.x");
   int compared = 0;
@@ -69,27 +71,30 @@ static void check_gradients(struct ms_dit *dit, int test, const float *grad, con
     if (!want)
       continue;
     compared++;
-    /* softmax does not see a constant added to all keys, so what is left of this gradient is small differences of large sums: in
-     * bf16 they are noise, and the bound would say nothing */
+    /* softmax does not see a constant added to all keys, so what is left of this gradient is small
+     * differences of large sums: in bf16 they are noise, and the bound would say nothing */
     if (tolerance > TOLERANCE && strstr(name, "self_attn.k.bias"))
       continue;
-    check_relative_l2_f32(grad + params->list[i].offset, want, params->list[i].count, tolerance, "case%d %s %s", test, set, name);
+    check_relative_l2_f32(grad + params->list[i].offset, want, params->list[i].count, tolerance,
+                          "case%d %s %s", test, set, name);
   }
   check_ok(compared > 0, "case%d %s: gradients were compared", test, set);
-  check_relative_l2_f32(dlatents, load(test, "grad.x"), view->count, tolerance, "case%d %s gradient of the latents", test, set);
+  check_relative_l2_f32(dlatents, load(test, "grad.x"), view->count, tolerance,
+                        "case%d %s gradient of the latents", test, set);
 }
 
 static void check_case(struct ms_dit *dit, int test, double tolerance, const char *set) {
   const struct ms_tensor_view *x = find(test, "x"), *context = find(test, "context");
-  const float *text[1] = {load(test, "context")}, *target = load(test, "target"), *loss = load(test, "loss"), *t = load(test, "t");
+  const float *text[1] = {load(test, "context")}, *target = load(test, "target"), *loss = load(test, "loss"),
+              *t = load(test, "t");
   int text_rows[1] = {(int)context->dims[0]};
   struct ms_dit_batch batch = {
-    .samples = 1,
-    .lattice = {(int)x->dims[1], (int)x->dims[2], (int)x->dims[3]},
-    .latents = load(test, "x"),
-    .timesteps = t,
-    .text = text,
-    .text_rows = text_rows,
+      .samples = 1,
+      .lattice = {(int)x->dims[1], (int)x->dims[2], (int)x->dims[3]},
+      .latents = load(test, "x"),
+      .timesteps = t,
+      .text = text,
+      .text_rows = text_rows,
   };
   int64_t count = x->count / x->dims[0] * ms_dit_config(dit)->out_channels;
   float *out = check_alloc_f32(count), *dout = check_alloc_f32(count), *dlatents = check_alloc_f32(x->count);
@@ -107,13 +112,15 @@ static void check_case(struct ms_dit *dit, int test, double tolerance, const cha
     check_ok(0, "case%d %s: %s", test, set, error.message);
     return;
   }
-  check_relative_l2_f32(out, load(test, "out"), count, tolerance, "case%d %s output of the training pass", test, set);
+  check_relative_l2_f32(out, load(test, "out"), count, tolerance, "case%d %s output of the training pass",
+                        test, set);
   for (int64_t i = 0; i < count; i++) {
     double d = (double)out[i] - target[i];
     got += d * d / (double)count;
     dout[i] = (float)(2 * d / (double)count);
   }
-  check_ok(fabs(got - loss[0]) <= tolerance * loss[0], "case%d %s loss %.7g, wanted %.7g", test, set, got, loss[0]);
+  check_ok(fabs(got - loss[0]) <= tolerance * loss[0], "case%d %s loss %.7g, wanted %.7g", test, set, got,
+           loss[0]);
   if (ms_dit_backward(dit, &batch, dout, grad, dlatents, NULL, &error) < 0) {
     check_ok(0, "case%d %s: %s", test, set, error.message);
     return;
@@ -128,13 +135,16 @@ static void check_set(unsigned flags, int threads, enum msk_precision precision)
   struct ms_dit *dit = NULL;
   struct ms_error error = {0};
   char set[64];
-  snprintf(set, sizeof set, "%s %s, %d threads:", check_set_name(flags), precision == MSK_PRECISION_BF16 ? "bf16" : "f32", threads);
+  snprintf(set, sizeof set, "%s %s, %d threads:", check_set_name(flags),
+           precision == MSK_PRECISION_BF16 ? "bf16" : "f32", threads);
   if (ms_compute_open(&compute, threads, flags, &error) < 0) {
     check_ok(0, "%s %s", set, error.message);
     return;
   }
-  if (ms_dit_open(&dit, &compute, &config, &error) < 0 || ms_params_allocate(ms_dit_params(dit), MSK_F32, &error) < 0 ||
-      ms_params_load(ms_dit_params(dit), &file, 1, NULL, &error) < 0 || ms_dit_prepare(dit, precision, 1, &error) < 0)
+  if (ms_dit_open(&dit, &compute, &config, &error) < 0 ||
+      ms_params_allocate(ms_dit_params(dit), MSK_F32, &error) < 0 ||
+      ms_params_load(ms_dit_params(dit), &file, 1, NULL, &error) < 0 ||
+      ms_dit_prepare(dit, precision, 1, &error) < 0)
     check_ok(0, "%s %s", set, error.message);
   else
     for (int test = 0; test < number("cases"); test++)

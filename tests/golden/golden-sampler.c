@@ -1,4 +1,5 @@
-/* The samplers against schedulers.safetensors: sigmas and time steps exactly, trajectories of a known velocity field. */
+/* The samplers against schedulers.safetensors: sigmas and time steps exactly, trajectories of a known
+ * velocity field. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 #include "sample/sampler.h"
 #include "weights/safetensors.h"
 
-/* Relative L2 of float32 states along a trajectory: the bound of a single operator in the README beside the fixtures. */
+/* Relative L2 of float32 states along a trajectory: the bound of a single operator in the README beside the
+ * fixtures. */
 #define TRAJECTORY_TOLERANCE 2e-6
 
 static struct ms_safetensors *file;
@@ -47,10 +49,10 @@ static void check_schedule(const struct kind *kind, int steps, double shift) {
     check_ok(0, "%s cannot start", kind->name);
     return;
   }
-  check_ok(sigmas->count == steps + 1 && !differing(sigmas, sampler.sigmas), "%s %d steps shift %g: sigmas", kind->name,
-           steps, shift);
-  check_ok(timesteps->count == steps && !differing(timesteps, sampler.timesteps), "%s %d steps shift %g: time steps",
+  check_ok(sigmas->count == steps + 1 && !differing(sigmas, sampler.sigmas), "%s %d steps shift %g: sigmas",
            kind->name, steps, shift);
+  check_ok(timesteps->count == steps && !differing(timesteps, sampler.timesteps),
+           "%s %d steps shift %g: time steps", kind->name, steps, shift);
   ms_sampler_release(&sampler);
 }
 
@@ -92,12 +94,12 @@ static void check_trajectory(const struct kind *kind, int steps, double shift) {
       worst = error;
   }
   ms_sampler_release(&sampler);
-  check_ok(worst <= TRAJECTORY_TOLERANCE, "%s %d steps shift %g: trajectory, worst step %.2g", kind->name, steps, shift,
-           worst);
+  check_ok(worst <= TRAJECTORY_TOLERANCE, "%s %d steps shift %g: trajectory, worst step %.2g", kind->name,
+           steps, shift, worst);
 }
 
-/* A start at a middle level: the first sigma is the one asked for, the last 0, and a field that is constant along straight
- * paths (v = n - x0) is integrated exactly by every sampler. */
+/* A start at a middle level: the first sigma is the one asked for, the last 0, and a field that is constant
+ * along straight paths (v = n - x0) is integrated exactly by every sampler. */
 static void check_from(enum ms_sampler_kind kind, const char *name) {
   struct ms_sampler sampler;
   float x[4], velocity[4];
@@ -111,7 +113,8 @@ static void check_from(enum ms_sampler_kind kind, const char *name) {
     x[n] = (float)((1 - sampler.sigmas[0]) * data[n] + sampler.sigmas[0] * noise[n]);
     velocity[n] = noise[n] - data[n];
   }
-  check_ok(fabs(sampler.sigmas[0] - 0.6) < 1e-6 && sampler.sigmas[5] == 0, "%s from 0.6: ends of the schedule", name);
+  check_ok(fabs(sampler.sigmas[0] - 0.6) < 1e-6 && sampler.sigmas[5] == 0,
+           "%s from 0.6: ends of the schedule", name);
   for (int i = 0; i < 5; i++) {
     good = good && sampler.sigmas[i + 1] < sampler.sigmas[i];
     ms_sampler_step(&sampler, i, x, velocity);
@@ -126,11 +129,15 @@ static void check_refusals(void) {
   struct ms_sampler sampler;
   struct ms_error error = {0};
   enum ms_sampler_kind kind;
-  check_ok(ms_sampler_init(&sampler, MS_SAMPLER_EULER, 0, 1, 1, &error) == MS_EUSAGE && error.code == MS_EUSAGE,
+  check_ok(ms_sampler_init(&sampler, MS_SAMPLER_EULER, 0, 1, 1, &error) == MS_EUSAGE &&
+               error.code == MS_EUSAGE,
            "0 steps are refused");
-  check_ok(ms_sampler_init(&sampler, MS_SAMPLER_EULER, 1, NAN, 1, NULL) == MS_EUSAGE, "a shift that is no number is refused");
-  check_ok(ms_sampler_init_from(&sampler, MS_SAMPLER_EULER, 1, 1, 1.5, 1, NULL) == MS_EUSAGE, "sigma above 1 is refused");
-  check_ok(ms_sampler_kind_from_name("unipc", &kind) == 0 && kind == MS_SAMPLER_UNIPC, "unipc is known by name");
+  check_ok(ms_sampler_init(&sampler, MS_SAMPLER_EULER, 1, NAN, 1, NULL) == MS_EUSAGE,
+           "a shift that is no number is refused");
+  check_ok(ms_sampler_init_from(&sampler, MS_SAMPLER_EULER, 1, 1, 1.5, 1, NULL) == MS_EUSAGE,
+           "sigma above 1 is refused");
+  check_ok(ms_sampler_kind_from_name("unipc", &kind) == 0 && kind == MS_SAMPLER_UNIPC,
+           "unipc is known by name");
   check_ok(ms_sampler_kind_from_name("heun", &kind) == MS_EUSAGE, "an unknown name is refused");
 }
 
@@ -148,7 +155,7 @@ static int numbers(const char *key, double *out, int room) {
 
 int main(int argc, char **argv) {
   static const struct kind kinds[] = {
-    {"euler_sigmas", MS_SAMPLER_EULER}, {"unipc", MS_SAMPLER_UNIPC}, {"dpmpp", MS_SAMPLER_DPMPP}};
+      {"euler_sigmas", MS_SAMPLER_EULER}, {"unipc", MS_SAMPLER_UNIPC}, {"dpmpp", MS_SAMPLER_DPMPP}};
   const char *folder = getenv("MEGASLIDE_FIXTURES");
   char path[4096];
   double steps[16], shifts[16], traj_steps[16], traj_shift[16];

@@ -1,5 +1,6 @@
-/* The diffusion transformer where no reference implementation goes: 3D-DSA with its offset head, windows, pooled text, coordinate
- * features, short-side positions. Gradients against finite differences of the C reference; kernels and threads against each other. */
+/* The diffusion transformer where no reference implementation goes: 3D-DSA with its offset head, windows,
+ * pooled text, coordinate features, short-side positions. Gradients against finite differences of the C
+ * reference; kernels and threads against each other. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +11,11 @@
 #include "model/dit.h"
 #include "msk-cpu.h"
 
-/* The loss is a sum of some hundred float32 outputs, each good to about 1e-6; the step moves it by about 1e-2 of itself, so the
- * difference quotient is good to about 1e-4. The four-point formula leaves steps of the fifth order. Sampling at shifted points has a
- * kink at every cell border: a few coordinates cross one within the step, and change the quotient by their share; so steps are
- * smaller there, and the rounding shows more. */
+/* The loss is a sum of some hundred float32 outputs, each good to about 1e-6; the step moves it by about 1e-2
+ * of itself, so the difference quotient is good to about 1e-4. The four-point formula leaves steps of the
+ * fifth order. Sampling at shifted points has a kink at every cell border: a few coordinates cross one within
+ * the step, and change the quotient by their share; so steps are smaller there, and the rounding shows more.
+ */
 #define SMOOTH_TOLERANCE 1e-3
 #define SMOOTH_STEP 4e-3
 #define KINKED_TOLERANCE 1e-2
@@ -25,25 +27,27 @@ struct setup {
   int samples, lattice[3];
 };
 
-static struct ms_dit_config small(enum ms_attention_kind kind, enum msk_slide_mode mode, int t, int y, int x, int extras) {
+static struct ms_dit_config small(enum ms_attention_kind kind, enum msk_slide_mode mode, int t, int y, int x,
+                                  int extras) {
   struct ms_dit_config c = {
-    .dim = 32,
-    .ffn = 48,
-    .heads = 4,
-    .layers = 2,
-    .in_channels = 3,
-    .out_channels = 2,
-    .patch = {1, 2, 2},
-    .text_dim = 10,
-    .text_len = 5,
-    .freq_dim = 16,
-    .eps = 1e-6f,
-    .positions = extras ? MS_POSITIONS_SHORT_SIDE : MS_POSITIONS_INTEGER,
-    .coordinate_features = extras,
-    .pooled_text = extras,
+      .dim = 32,
+      .ffn = 48,
+      .heads = 4,
+      .layers = 2,
+      .in_channels = 3,
+      .out_channels = 2,
+      .patch = {1, 2, 2},
+      .text_dim = 10,
+      .text_len = 5,
+      .freq_dim = 16,
+      .eps = 1e-6f,
+      .positions = extras ? MS_POSITIONS_SHORT_SIDE : MS_POSITIONS_INTEGER,
+      .coordinate_features = extras,
+      .pooled_text = extras,
   };
   for (int i = 0; i < c.layers; i++) {
-    struct ms_attention_config a = {.kind = kind, .mode = mode, .window = {t, y, x}, .bounds = {0.75f, 1.5f, 2}, .groups = 2};
+    struct ms_attention_config a = {
+        .kind = kind, .mode = mode, .window = {t, y, x}, .bounds = {0.75f, 1.5f, 2}, .groups = 2};
     c.attention[i] = c.coarse_attention[i] = a;
   }
   return c;
@@ -66,13 +70,14 @@ static uint64_t hash_of(const char *name) { /* FNV-1a */
   return h;
 }
 
-/* Everything random, also what training starts at zero, or its gradient would not be seen. A parameter's values depend on its name
- * alone, so that models with and without an offset head share the others. */
+/* Everything random, also what training starts at zero, or its gradient would not be seen. A parameter's
+ * values depend on its name alone, so that models with and without an offset head share the others. */
 static void fill_params(struct ms_params *params) {
   for (int i = 0; i < params->count; i++) {
     const struct ms_param *p = &params->list[i];
     float *x = ms_params_at(params, i);
-    double fan_in = (double)(p->count / p->dims[0]), scale = p->kind == MS_PARAM_VECTOR ? 0.2 : 1 / sqrt(fan_in);
+    double fan_in = (double)(p->count / p->dims[0]),
+           scale = p->kind == MS_PARAM_VECTOR ? 0.2 : 1 / sqrt(fan_in);
     if (strstr(p->name, "offset.out"))
       scale = 0.5;
     ms_random_normal_fill(77, hash_of(p->name), 0, x, p->count);
@@ -81,11 +86,13 @@ static void fill_params(struct ms_params *params) {
   }
 }
 
-static int open_world(struct world *w, const struct setup *s, unsigned flags, int threads, enum msk_precision precision) {
+static int open_world(struct world *w, const struct setup *s, unsigned flags, int threads,
+                      enum msk_precision precision) {
   struct ms_error error = {0};
   int64_t points = (int64_t)s->lattice[0] * s->lattice[1] * s->lattice[2];
   memset(w, 0, sizeof *w);
-  if (ms_compute_open(&w->compute, threads, flags, &error) < 0 || ms_dit_open(&w->dit, &w->compute, &s->config, &error) < 0 ||
+  if (ms_compute_open(&w->compute, threads, flags, &error) < 0 ||
+      ms_dit_open(&w->dit, &w->compute, &s->config, &error) < 0 ||
       ms_params_allocate(ms_dit_params(w->dit), MSK_F32, &error) < 0) {
     check_ok(0, "%s: %s", s->name, error.message);
     return 0;
@@ -152,7 +159,8 @@ static double moved(struct world *w, struct piece *pieces, int count, double ste
   return loss_of(w);
 }
 
-static void check_direction(struct world *w, struct piece *pieces, int count, const char *setup, const char *what) {
+static void check_direction(struct world *w, struct piece *pieces, int count, const char *setup,
+                            const char *what) {
   int kinked = ms_dit_config(w->dit)->attention[0].kind == MS_ATTENTION_DSA;
   double tolerance = kinked ? KINKED_TOLERANCE : SMOOTH_TOLERANCE, step = kinked ? KINKED_STEP : SMOOTH_STEP;
   double predicted = 0, norm = 0, quotient;
@@ -165,9 +173,11 @@ static void check_direction(struct world *w, struct piece *pieces, int count, co
     pieces[p].direction = check_alloc_f32(pieces[p].count);
     memcpy(pieces[p].start, pieces[p].x, (size_t)pieces[p].count * sizeof(float));
     for (int64_t i = 0; i < pieces[p].count; i++) {
-      /* half along the gradient, so that the derivative is large, half anywhere, so that a false component shows */
+      /* half along the gradient, so that the derivative is large, half anywhere, so that a false component
+       * shows */
       double scale = fabs(pieces[p].start[i]) > 0.05 ? fabs(pieces[p].start[i]) : 0.05;
-      double random = ms_random_normal(&(struct ms_random){.seed = 9, .stream = (uint64_t)p, .position = (uint64_t)(2 * i)});
+      double random = ms_random_normal(
+          &(struct ms_random){.seed = 9, .stream = (uint64_t)p, .position = (uint64_t)(2 * i)});
       pieces[p].direction[i] = (float)(pieces[p].gradient[i] / norm + 0.3 * scale * random);
       predicted += (double)pieces[p].direction[i] * pieces[p].gradient[i];
     }
@@ -177,14 +187,26 @@ static void check_direction(struct world *w, struct piece *pieces, int count, co
              (12 * step);
   for (int p = 0; p < count; p++)
     memcpy(pieces[p].x, pieces[p].start, (size_t)pieces[p].count * sizeof(float));
-  check_ok(norm > 0 && fabs(quotient - predicted) <= tolerance * fabs(predicted), "%s: %s: derivative %.6g, by differences %.6g", setup,
-           what, predicted, quotient);
+  check_ok(norm > 0 && fabs(quotient - predicted) <= tolerance * fabs(predicted),
+           "%s: %s: derivative %.6g, by differences %.6g", setup, what, predicted, quotient);
 }
 
 static void check_setup(const struct setup *s) {
-  static const char *const groups[] = {"",           "offset.conv.weight", "offset.conv.bias", "offset.norm.weight", "offset.norm.bias",
-                                       "offset.out", "pooled_embedding",   "coordinate",       "patch_embedding",    "self_attn.q",
-                                       "self_attn.k.weight", "self_attn.v", "modulation",      "text_embedding",     "time_"};
+  static const char *const groups[] = {"",
+                                       "offset.conv.weight",
+                                       "offset.conv.bias",
+                                       "offset.norm.weight",
+                                       "offset.norm.bias",
+                                       "offset.out",
+                                       "pooled_embedding",
+                                       "coordinate",
+                                       "patch_embedding",
+                                       "self_attn.q",
+                                       "self_attn.k.weight",
+                                       "self_attn.v",
+                                       "modulation",
+                                       "text_embedding",
+                                       "time_"};
   struct world w;
   struct ms_params *params;
   struct ms_error error = {0};
@@ -207,7 +229,8 @@ static void check_setup(const struct setup *s) {
     int count = 0;
     for (int i = 0; i < params->count; i++)
       if (strstr(params->list[i].name, groups[g]))
-        pieces[count++] = (struct piece){ms_params_at(params, i), grad + params->list[i].offset, NULL, NULL, params->list[i].count};
+        pieces[count++] = (struct piece){ms_params_at(params, i), grad + params->list[i].offset, NULL, NULL,
+                                         params->list[i].count};
     if (count)
       check_direction(&w, pieces, count, s->name, groups[g][0] ? groups[g] : "all parameters");
   }
@@ -221,8 +244,8 @@ static void check_setup(const struct setup *s) {
 }
 
 /* Velocity and gradient of a world, in memory that outlives it. */
-static void pass(const struct setup *s, unsigned flags, int threads, enum msk_precision precision, float **out, float **grad,
-                 int64_t *out_count, int64_t *grad_count) {
+static void pass(const struct setup *s, unsigned flags, int threads, enum msk_precision precision,
+                 float **out, float **grad, int64_t *out_count, int64_t *grad_count) {
   struct world w;
   struct ms_error error = {0};
   if (!open_world(&w, s, flags, threads, precision))
@@ -249,15 +272,17 @@ static void check_kernels(const struct setup *s) {
     pass(s, 0, 1, MSK_PRECISION_F32, &want, &want_grad, &count, &total);
     for (int i = 0; i < set_count; i++) {
       pass(s, sets[i], 1, precision, &got, &grad, &count, &total);
-      check_relative_l2_f32(got, want, count, bf16 ? 2.24e-2 : 1e-5, "%s: %s %s: velocity", s->name, check_set_name(sets[i]),
-                            bf16 ? "bf16" : "f32");
-      /* where a coordinate lies near a cell border, rounding decides for one of two one-sided derivatives; products in bf16 move
-       * coordinates by hundredths of a token, so as many of them change cells */
-      check_relative_l2_f32(grad, want_grad, total, bf16 ? 0.1 : 1e-4, "%s: %s %s: gradient", s->name, check_set_name(sets[i]),
-                            bf16 ? "bf16" : "f32");
+      check_relative_l2_f32(got, want, count, bf16 ? 2.24e-2 : 1e-5, "%s: %s %s: velocity", s->name,
+                            check_set_name(sets[i]), bf16 ? "bf16" : "f32");
+      /* where a coordinate lies near a cell border, rounding decides for one of two one-sided derivatives;
+       * products in bf16 move coordinates by hundredths of a token, so as many of them change cells */
+      check_relative_l2_f32(grad, want_grad, total, bf16 ? 0.1 : 1e-4, "%s: %s %s: gradient", s->name,
+                            check_set_name(sets[i]), bf16 ? "bf16" : "f32");
       pass(s, sets[i], 3, precision, &again, &again_grad, &count, &total);
-      check_bytes(again, got, (size_t)count * sizeof *got, "%s: %s: velocity with 3 threads", s->name, check_set_name(sets[i]));
-      check_bytes(again_grad, grad, (size_t)total * sizeof *grad, "%s: %s: gradient with 3 threads", s->name, check_set_name(sets[i]));
+      check_bytes(again, got, (size_t)count * sizeof *got, "%s: %s: velocity with 3 threads", s->name,
+                  check_set_name(sets[i]));
+      check_bytes(again_grad, grad, (size_t)total * sizeof *grad, "%s: %s: gradient with 3 threads", s->name,
+                  check_set_name(sets[i]));
     }
     check_free_all();
   }
@@ -270,7 +295,8 @@ static void velocity_of(const struct setup *s, int zero_offsets, float **out, in
     return;
   for (int i = 0; i < ms_dit_params(w.dit)->count && zero_offsets; i++)
     if (strstr(ms_dit_params(w.dit)->list[i].name, "offset.out"))
-      memset(ms_params_at(ms_dit_params(w.dit), i), 0, (size_t)ms_dit_params(w.dit)->list[i].count * sizeof(float));
+      memset(ms_params_at(ms_dit_params(w.dit), i), 0,
+             (size_t)ms_dit_params(w.dit)->list[i].count * sizeof(float));
   ms_dit_prepare(w.dit, MSK_PRECISION_F32, 0, &error);
   if (ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) < 0)
     check_ok(0, "%s: %s", s->name, error.message);
@@ -295,7 +321,8 @@ static void check_equalities(void) {
   velocity_of(&window, 0, &got, &count);
   check_relative_l2_f32(got, want, count, 1e-5, "a window over the whole lattice is dense attention");
   velocity_of(&dsa, 1, &zero, &count);
-  check_relative_l2_f32(zero, want, count, 1e-5, "3D-DSA at zero offsets over the whole lattice is dense attention");
+  check_relative_l2_f32(zero, want, count, 1e-5,
+                        "3D-DSA at zero offsets over the whole lattice is dense attention");
   check_free_all();
 }
 
@@ -317,18 +344,21 @@ static void check_calls(void) {
   check_ok(error.code == 0 && memcmp(w.out, want, (size_t)w.out_count * sizeof *want),
            "pooled text is read anew, its keys are kept until forgotten");
   w.text[0][0] -= 1;
-  check_ok(ms_dit_backward(w.dit, &w.batch, w.weights, want, NULL, NULL, &error) == MS_EUSAGE, "backward without forward is refused");
+  check_ok(ms_dit_backward(w.dit, &w.batch, w.weights, want, NULL, NULL, &error) == MS_EUSAGE,
+           "backward without forward is refused");
   error.code = 0;
   ms_pool_set_cancel(w.compute.pool, &cancel);
   check_ok(ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) == MS_ECANCELLED, "a cancelled pass says so");
   ms_pool_set_cancel(w.compute.pool, NULL);
   error.code = 0;
   w.latents[5] = NAN;
-  check_ok(ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) == MS_ENOTFINITE && strstr(error.message, "layer 0"),
+  check_ok(ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) == MS_ENOTFINITE &&
+               strstr(error.message, "layer 0"),
            "a value that is not finite is named: %s", error.message);
   error.code = 0;
   w.batch.lattice[1] = 7;
-  check_ok(ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) == MS_EUSAGE, "a lattice between patches is refused");
+  check_ok(ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) == MS_EUSAGE,
+           "a lattice between patches is refused");
   w.batch.lattice[1] = 8;
   check_ok(ms_dit_activation_bytes(w.dit, &w.batch, 1) > ms_dit_activation_bytes(w.dit, &w.batch, 0),
            "training needs more memory than inference");
@@ -376,8 +406,9 @@ static void time_step(void *data) {
 }
 
 static void bench(void) {
-  const struct setup list[] = {starter(MS_ATTENTION_DENSE, 32, 3, 8, 8), starter(MS_ATTENTION_DENSE, 5, 9, 20, 12),
-                               starter(MS_ATTENTION_DSA, 32, 3, 8, 8), starter(MS_ATTENTION_DSA, 5, 9, 20, 12)};
+  const struct setup list[] = {
+      starter(MS_ATTENTION_DENSE, 32, 3, 8, 8), starter(MS_ATTENTION_DENSE, 5, 9, 20, 12),
+      starter(MS_ATTENTION_DSA, 32, 3, 8, 8), starter(MS_ATTENTION_DSA, 5, 9, 20, 12)};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     struct timed t;
     char name[96];
@@ -387,8 +418,9 @@ static void bench(void) {
     flops = list[i].samples * ms_dit_forward_flops(t.w.dit, list[i].lattice, 0);
     t.grad = check_alloc_f32(ms_dit_params(t.w.dit)->total);
     memset(t.grad, 0, (size_t)ms_dit_params(t.w.dit)->total * sizeof(float));
-    snprintf(name, sizeof name, "%s %dx%dx%d batch %d", list[i].config.attention[0].kind == MS_ATTENTION_DSA ? "dsa" : "dense",
-             list[i].lattice[0], list[i].lattice[1], list[i].lattice[2], list[i].samples);
+    snprintf(name, sizeof name, "%s %dx%dx%d batch %d",
+             list[i].config.attention[0].kind == MS_ATTENTION_DSA ? "dsa" : "dense", list[i].lattice[0],
+             list[i].lattice[1], list[i].lattice[2], list[i].samples);
     check_bench("prepare", check_time(time_prepare, &t), 0, 10.0 * (double)ms_dit_params(t.w.dit)->total);
     printf("# %s\n", name);
     check_bench("forward", check_time(time_forward, &t), flops, 0);
@@ -400,12 +432,16 @@ static void bench(void) {
 
 int main(int argc, char **argv) {
   const struct setup setups[] = {
-    {"dense", small(MS_ATTENTION_DENSE, 0, 1, 1, 1, 1), 2, {3, 8, 10}},
-    {"windows", small(MS_ATTENTION_WINDOW, 0, 2, 3, 2, 0), 2, {3, 8, 10}},
-    {"dsa point", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 3, 3, 1), 2, {3, 8, 10}},
-    {"dsa shift", small(MS_ATTENTION_DSA, MSK_SLIDE_SHIFT, 3, 3, 3, 1), 3, {3, 8, 10}},
-    {"dsa cut", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 5, 3, 0), 2, {2, 8, 6}},
-    {"dsa lines", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 3, 3, 0), 1, {3, 16, 16}},
+      {"dense", small(MS_ATTENTION_DENSE, 0, 1, 1, 1, 1), 2, {3, 8, 10}},
+      {"windows", small(MS_ATTENTION_WINDOW, 0, 2, 3, 2, 0), 2, {3, 8, 10}},
+      {"dsa point", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 3, 3, 1), 2, {3, 8, 10}},
+      {"dsa shift", small(MS_ATTENTION_DSA, MSK_SLIDE_SHIFT, 3, 3, 3, 1), 3, {3, 8, 10}},
+      {"dsa cut", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 5, 3, 0), 2, {2, 8, 6}},
+      /* samples of more rows than a block */
+      {"dense lines", small(MS_ATTENTION_DENSE, 0, 1, 1, 1, 0), 2, {3, 16, 18}},
+      {"windows lines", small(MS_ATTENTION_WINDOW, 0, 2, 3, 4, 1), 1, {3, 16, 18}},
+      {"dsa lines", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 3, 3, 0), 1, {3, 16, 18}},
+      {"dsa cut lines", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 5, 3, 3, 0), 1, {3, 16, 18}},
   };
   check_begin(argc, argv);
   if (check_bench_wanted()) {
