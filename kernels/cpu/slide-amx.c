@@ -5,7 +5,10 @@
  * channels][2]. Accumulators of dk and dv: per 16 channels two tiles [16 channels][16 cells]. */
 #include "slide-tile.h"
 
+#include <string.h>
+
 #define ENGINE_DEPTH 32
+#define ENGINE_NARROW 256
 #define TILE 512 /* bf16 elements of a tile */
 
 /* The compiler does not know that tile loads read memory. */
@@ -13,22 +16,17 @@
 
 typedef uint16_t engine_element;
 
-/* Tiles 0-3 accumulate, 4 and 5 are full operands; 6 is [16][8 pairs] and 7 [8 pairs][16] for sums over 16
- * lanes. */
+/* Tiles 0-3 accumulate, 4 and 5 hold the left operand, 6 and 7 the right one. */
 static void engine_begin(void) {
   struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t colsb[16];
     uint8_t rows[16];
   } config __attribute__((aligned(64))) = {.palette = 1};
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 8; i++) {
     config.colsb[i] = 64;
     config.rows[i] = 16;
   }
-  config.colsb[6] = 32;
-  config.rows[6] = 16;
-  config.colsb[7] = 64;
-  config.rows[7] = 8;
   MEMORY_BARRIER();
   _tile_loadconfig(&config);
 }
@@ -76,116 +74,114 @@ static void engine_pack_sums(const float *x, int64_t ld, int64_t rows, int64_t c
                                            load_part(x, ld, i + 1, rows, c, channels)));
 }
 
-/* [16 lanes][depth] */
+/* [32 lanes][depth] */
 static void engine_query(const float *x, int64_t ld, int64_t rows, int64_t channels, int64_t depth,
                          engine_element *query) {
-  for (int64_t i = 0; i < 16; i++)
+  for (int64_t i = 0; i < 32; i++)
     for (int64_t c = 0; c < depth; c += 32)
       _mm512_store_si512(query + i * depth + c, two_to_bf16(load_part(x, ld, i, rows, c, channels),
                                                             load_part(x, ld, i, rows, c + 16, channels)));
 }
 
-/* [depth][16 lanes] */
+/* [depth][32 lanes] */
 static void engine_query_across(const float *x, int64_t ld, int64_t rows, int64_t channels, int64_t depth,
                                 engine_element *query) {
-  for (int64_t c = 0; c < depth; c += 16) {
-    __m512i r[16];
-    for (int64_t i = 0; i < 16; i++)
-      r[i] = _mm512_castps_si512(load_part(x, ld, i, rows, c, channels));
-    slide_transpose(r);
-    for (int64_t i = 0; i < 16; i++)
-      _mm256_store_si256((__m256i *)(query + (c + i) * 16),
-                         (__m256i)_mm512_cvtneps_pbh(_mm512_castsi512_ps(r[i])));
-  }
+  for (int64_t c = 0; c < depth; c += 16)
+    for (int64_t half = 0; half < 32; half += 16) {
+      __m512i r[16];
+      for (int64_t i = 0; i < 16; i++)
+        r[i] = _mm512_castps_si512(load_part(x, ld, half + i, rows, c, channels));
+      slide_transpose(r);
+      for (int64_t i = 0; i < 16; i++)
+        _mm256_store_si256((__m256i *)(query + (c + i) * 32 + half),
+                           (__m256i)_mm512_cvtneps_pbh(_mm512_castsi512_ps(r[i])));
+    }
 }
 
-static void engine_scores(const engine_element *query, int64_t depth, const engine_element *form,
-                          const int32_t *list, int64_t blocks, float *rows, int64_t ld) {
-  int64_t stride = ld * (int64_t)sizeof(float), size = SLIDE_BLOCK * depth;
-  int64_t i = 0;
+static void engine_scores(const engine_element *query, int64_t halves, int64_t depth,
+                          const engine_element *form, const int32_t *list, int64_t blocks, float *rows,
+                          int64_t ld) {
+  int64_t stride = ld * (int64_t)sizeof(float);
   MEMORY_BARRIER();
-  for (; i + 1 < blocks; i += 2) {
-    const engine_element *a = form + list[i] * size, *b = form + list[i + 1] * size;
+  for (int64_t i = 0; i < blocks; i++) {
+    const engine_element *cells = form + list[i] * SLIDE_BLOCK * depth;
+    float *to = rows + i * 32;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int64_t c = 0; c < depth; c += 32, a += 2 * TILE, b += 2 * TILE) {
+    for (int64_t c = 0; c < depth; c += 32, cells += 2 * TILE) {
       _tile_loadd(4, query + c, depth * 2);
-      _tile_loadd(5, a, 64);
-      _tile_dpbf16ps(0, 4, 5);
-      _tile_loadd(5, a + TILE, 64);
-      _tile_dpbf16ps(1, 4, 5);
-      _tile_loadd(5, b, 64);
-      _tile_dpbf16ps(2, 4, 5);
-      _tile_loadd(5, b + TILE, 64);
-      _tile_dpbf16ps(3, 4, 5);
-    }
-    _tile_stored(0, rows + i * 32, stride);
-    _tile_stored(1, rows + i * 32 + 16, stride);
-    _tile_stored(2, rows + i * 32 + 32, stride);
-    _tile_stored(3, rows + i * 32 + 48, stride);
-  }
-  if (i < blocks) {
-    const engine_element *a = form + list[i] * size;
-    _tile_zero(0);
-    _tile_zero(1);
-    for (int64_t c = 0; c < depth; c += 32, a += 2 * TILE) {
-      _tile_loadd(4, query + c, depth * 2);
-      _tile_loadd(5, a, 64);
-      _tile_dpbf16ps(0, 4, 5);
-      _tile_loadd(5, a + TILE, 64);
-      _tile_dpbf16ps(1, 4, 5);
-    }
-    _tile_stored(0, rows + i * 32, stride);
-    _tile_stored(1, rows + i * 32 + 16, stride);
-  }
-}
-
-static void engine_sums(const float *rows, int64_t ld, int64_t blocks, engine_element *narrow,
-                        const engine_element *form, const int32_t *list, int64_t depth, float *out) {
-  int64_t wide = blocks * 32 + 32, size = SLIDE_BLOCK * depth;
-  wide += wide / 32 % 2 ? 0 : 32; /* an odd number of lines: rows fall into different sets of the cache */
-  for (int64_t lane = 0; lane < 16; lane++)
-    for (int64_t c = 0; c < blocks * 32; c += 32)
-      _mm512_storeu_si512(narrow + lane * wide + c, two_to_bf16(_mm512_loadu_ps(rows + lane * ld + c),
-                                                                _mm512_loadu_ps(rows + lane * ld + c + 16)));
-  MEMORY_BARRIER();
-  for (int64_t c = 0; c < depth; c += 64) {
-    int four = c + 32 < depth; /* depth is a multiple of 32 */
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t i = 0; i < blocks; i++) {
-      const engine_element *b = form + list[i] * size + c / 16 * TILE;
-      _tile_loadd(4, narrow + i * 32, wide * 2);
-      _tile_loadd(5, b, 64);
-      _tile_dpbf16ps(0, 4, 5);
-      _tile_loadd(5, b + TILE, 64);
-      _tile_dpbf16ps(1, 4, 5);
-      if (four) {
-        _tile_loadd(5, b + 2 * TILE, 64);
-        _tile_dpbf16ps(2, 4, 5);
-        _tile_loadd(5, b + 3 * TILE, 64);
-        _tile_dpbf16ps(3, 4, 5);
+      _tile_loadd(6, cells, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, cells + TILE, 64);
+      _tile_dpbf16ps(1, 4, 7);
+      if (halves > 1) {
+        _tile_loadd(5, query + 16 * depth + c, depth * 2);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
       }
     }
-    _tile_stored(0, out + c, depth * 4);
-    _tile_stored(1, out + c + 16, depth * 4);
-    if (four) {
-      _tile_stored(2, out + c + 32, depth * 4);
-      _tile_stored(3, out + c + 48, depth * 4);
+    _tile_stored(0, to, stride);
+    _tile_stored(1, to + 16, stride);
+    if (halves > 1) {
+      _tile_stored(2, to + 16 * ld, stride);
+      _tile_stored(3, to + 16 * ld + 16, stride);
     }
   }
 }
 
-/* Per block two operands (16 cells each) of [8 lane pairs][16 cells][2]. */
-static void engine_across(const float *rows, int64_t ld, int64_t blocks, engine_element *across) {
+/* Rows in parts of ENGINE_NARROW cells, which stay in the first cache while all channels pass. */
+static void engine_sums(const float *rows, int64_t halves, int64_t ld, int64_t blocks, engine_element *narrow,
+                        const engine_element *form, const int32_t *list, int64_t depth, float *out) {
+  const int64_t stride = ENGINE_NARROW * 2;
+  memset(out, 0, (size_t)(32 * depth) * sizeof *out);
+  for (int64_t i0 = 0; i0 < blocks; i0 += ENGINE_NARROW / 32) {
+    int64_t i1 = i0 + ENGINE_NARROW / 32 < blocks ? i0 + ENGINE_NARROW / 32 : blocks;
+    for (int64_t lane = 0; lane < 16 * halves; lane++)
+      for (int64_t i = i0; i < i1; i++) {
+        const float *row = rows + lane * ld + i * 32;
+        _mm512_store_si512(narrow + lane * ENGINE_NARROW + (i - i0) * 32,
+                           two_to_bf16(_mm512_loadu_ps(row), _mm512_loadu_ps(row + 16)));
+      }
+    MEMORY_BARRIER();
+    for (int64_t c = 0; c < depth; c += 32) {
+      float *to = out + c;
+      _tile_loadd(0, to, depth * 4);
+      _tile_loadd(1, to + 16, depth * 4);
+      _tile_loadd(2, to + 16 * depth, depth * 4);
+      _tile_loadd(3, to + 16 * depth + 16, depth * 4);
+      for (int64_t i = i0; i < i1; i++) {
+        const engine_element *cells = form + list[i] * SLIDE_BLOCK * depth + c / 16 * TILE;
+        const engine_element *part = narrow + (i - i0) * 32;
+        _tile_loadd(4, part, stride);
+        _tile_loadd(6, cells, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, cells + TILE, 64);
+        _tile_dpbf16ps(1, 4, 7);
+        if (halves > 1) {
+          _tile_loadd(5, part + 16 * ENGINE_NARROW, stride);
+          _tile_dpbf16ps(2, 5, 6);
+          _tile_dpbf16ps(3, 5, 7);
+        }
+      }
+      _tile_stored(0, to, depth * 4);
+      _tile_stored(1, to + 16, depth * 4);
+      _tile_stored(2, to + 16 * depth, depth * 4);
+      _tile_stored(3, to + 16 * depth + 16, depth * 4);
+    }
+  }
+}
+
+/* Per block two operands (16 cells each) of [16 lane pairs][16 cells][2]. */
+static void engine_across(const float *rows, int64_t halves, int64_t ld, int64_t blocks,
+                          engine_element *across) {
   for (int64_t half = 0; half < 2 * blocks; half++)
-    for (int64_t pair = 0; pair < 8; pair++, across += 32) {
+    for (int64_t pair = 0; pair < 16; pair++, across += 32) {
       const float *row = rows + 2 * pair * ld + half * 16;
-      _mm512_store_si512(across, interleave(_mm512_loadu_ps(row), _mm512_loadu_ps(row + ld)));
+      _mm512_store_si512(across, pair < 8 * halves
+                                     ? interleave(_mm512_loadu_ps(row), _mm512_loadu_ps(row + ld))
+                                     : _mm512_setzero_si512());
     }
 }
 
@@ -201,15 +197,14 @@ static void engine_outer(const struct engine_part *parts, int count, int64_t dep
     _tile_loadd(2, block + 512, 64);
     _tile_loadd(3, block + 768, 64);
     for (int n = 0; n < count; n++) {
-      _tile_loadd(6, parts[n].query + c * 16, 32);
-      _tile_loadd(7, parts[n].rows, 64);
-      _tile_dpbf16ps(0, 6, 7);
-      _tile_loadd(7, parts[n].rows + 256, 64);
-      _tile_dpbf16ps(1, 6, 7);
-      _tile_loadd(6, parts[n].query + c * 16 + 256, 32);
-      _tile_dpbf16ps(3, 6, 7);
-      _tile_loadd(7, parts[n].rows, 64);
-      _tile_dpbf16ps(2, 6, 7);
+      _tile_loadd(4, parts[n].query + c * 32, 64);
+      _tile_loadd(6, parts[n].rows, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, parts[n].rows + TILE, 64);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(5, parts[n].query + c * 32 + TILE, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
     }
     _tile_stored(0, block, 64);
     _tile_stored(1, block + 256, 64);

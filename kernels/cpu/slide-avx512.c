@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define ENGINE_DEPTH 16
+#define ENGINE_NARROW 0 /* rows are operands as they are */
 
 typedef float engine_element;
 
@@ -50,18 +51,19 @@ static void engine_pack_sums(const float *x, int64_t ld, int64_t rows, int64_t c
 
 static void engine_query(const float *x, int64_t ld, int64_t rows, int64_t channels, int64_t depth,
                          engine_element *query) {
-  copy_rows(x, ld, rows, 16, channels, depth, query);
+  copy_rows(x, ld, rows, 32, channels, depth, query);
 }
 
 static void engine_query_across(const float *x, int64_t ld, int64_t rows, int64_t channels, int64_t depth,
                                 engine_element *query) {
-  copy_rows(x, ld, rows, 16, channels, depth, query);
+  copy_rows(x, ld, rows, 32, channels, depth, query);
 }
 
-static void engine_scores(const engine_element *query, int64_t depth, const engine_element *form,
-                          const int32_t *list, int64_t blocks, float *rows, int64_t ld) {
+static void engine_scores(const engine_element *query, int64_t halves, int64_t depth,
+                          const engine_element *form, const int32_t *list, int64_t blocks, float *rows,
+                          int64_t ld) {
   for (int64_t i = 0; i < blocks; i++)
-    for (int64_t lane = 0; lane < 16; lane += 8) {
+    for (int64_t lane = 0; lane < 16 * halves; lane += 8) {
       const float *cells = form + list[i] * SLIDE_BLOCK * depth, *q = query + lane * depth;
       __m512 sum[8][2];
       for (int k = 0; k < 8; k++)
@@ -105,9 +107,9 @@ static inline __attribute__((always_inline)) void sums_part(const float *rows, i
       _mm512_store_ps(out + k * depth + 16 * m, sum[k][m]);
 }
 
-static void engine_sums(const float *rows, int64_t ld, int64_t blocks, engine_element *narrow,
+static void engine_sums(const float *rows, int64_t halves, int64_t ld, int64_t blocks, engine_element *narrow,
                         const engine_element *form, const int32_t *list, int64_t depth, float *out) {
-  for (int64_t lane = 0; lane < 16; lane += 8)
+  for (int64_t lane = 0; lane < 16 * halves; lane += 8)
     for (int64_t c = 0; c < depth; c += 32) {
       if (c + 16 < depth)
         sums_part(rows + lane * ld, ld, blocks, form + c, list, depth, out + lane * depth + c, 2);
@@ -116,11 +118,13 @@ static void engine_sums(const float *rows, int64_t ld, int64_t blocks, engine_el
     }
 }
 
-static void engine_across(const float *rows, int64_t ld, int64_t blocks, engine_element *across) {
+static void engine_across(const float *rows, int64_t halves, int64_t ld, int64_t blocks,
+                          engine_element *across) {
   for (int64_t i = 0; i < blocks; i++)
-    for (int64_t lane = 0; lane < 16; lane++, across += 32) {
-      _mm512_store_ps(across, _mm512_loadu_ps(rows + lane * ld + i * 32));
-      _mm512_store_ps(across + 16, _mm512_loadu_ps(rows + lane * ld + i * 32 + 16));
+    for (int64_t lane = 0; lane < 32; lane++, across += 32) {
+      __mmask16 used = lane < 16 * halves ? 0xffff : 0;
+      _mm512_store_ps(across, _mm512_maskz_loadu_ps(used, rows + lane * ld + i * 32));
+      _mm512_store_ps(across + 16, _mm512_maskz_loadu_ps(used, rows + lane * ld + i * 32 + 16));
     }
 }
 
@@ -140,7 +144,7 @@ static void engine_outer(const struct engine_part *parts, int count, int64_t dep
       }
       for (int n = 0; n < count; n++) {
         const float *weight = parts[n].rows + j, *query = parts[n].query + c;
-        for (int64_t lane = 0; lane < 16; lane++, weight += 32, query += depth) {
+        for (int64_t lane = 0; lane < 32; lane++, weight += 32, query += depth) {
           __m512 value[2] = {_mm512_load_ps(query), _mm512_maskz_loadu_ps(second, query + 16)};
           for (int k = 0; k < 8; k++) {
             __m512 one = _mm512_set1_ps(weight[k]);

@@ -6,15 +6,16 @@
 #pragma once
 #include "slide-run.h"
 
-/* Rows of P and of scale dS, and the derivatives of the offsets (added to). */
-static void slide_backward_weights(const struct msk_slide *p, const struct slide_tile *tile,
+/* Rows of P and of scale dS of half a tile, and the derivatives of the offsets. */
+static void slide_backward_weights(const struct msk_slide *p, const struct slide_tile *tile, int64_t half,
                                    struct slide_work *w, __m512 lse, __m512 mean) {
-  int64_t count = msk_slide_window_points(p);
+  int64_t count = msk_slide_window_points(p), length = slide_round_up(slide_offset_length(p), SLIDE_LANES);
   __m512 factor = _mm512_set1_ps(p->scale * SLIDE_LOG2E), scale = _mm512_set1_ps(p->scale);
-  slide_clear_rows(tile, w->rows[2]);
-  slide_clear_rows(tile, w->rows[3]);
+  slide_clear_rows(tile, half, w->rows[2]);
+  slide_clear_rows(tile, half, w->rows[3]);
+  memset(w->doffsets, 0, (size_t)length * sizeof(__m512));
   for (int64_t j = 0; j < count; j++) {
-    const struct slide_point *point = &tile->points[j];
+    const struct slide_point *point = &tile->points[half * count + j];
     struct slide_jet score = slide_corner_jet(tile, point, w->rows[0]);
     struct slide_jet value = slide_corner_jet(tile, point, w->rows[1]);
     __m512 *doffset = w->doffsets + (p->mode == MSK_SLIDE_POINT ? 3 * j : 0);
@@ -29,42 +30,43 @@ static void slide_backward_weights(const struct msk_slide *p, const struct slide
 }
 
 /* dO . o and the logarithm to base 2 of the softmax sums. */
-static void slide_backward_means(const struct msk_slide *p, const struct slide_tile *tile, int64_t head,
-                                 __m512 *lse, __m512 *mean) {
+static void slide_backward_means(const struct msk_slide *p, const struct slide_tile *tile, int64_t half,
+                                 int64_t head, __m512 *lse, __m512 *mean) {
   float logs[SLIDE_LANES] __attribute__((aligned(64))), means[SLIDE_LANES] __attribute__((aligned(64)));
   for (int64_t lane = 0; lane < SLIDE_LANES; lane++) {
-    int64_t token = tile->token + (lane < tile->count ? lane : tile->count - 1);
-    const float *d_o = p->d_o + token * p->d_o_ld + head * p->head_dim,
-                *o = p->o + token * p->o_ld + head * p->head_dim;
+    int64_t token = slide_lane_token(tile, half, lane);
+    int used = half * SLIDE_LANES + lane < tile->count;
+    const float *d_o = p->d_o + token * p->d_o_ld + head * p->head_dim;
+    const float *o = p->o + token * p->o_ld + head * p->head_dim;
     __m512 sum = _mm512_setzero_ps();
     for (int64_t d = 0; d < p->head_dim; d += SLIDE_LANES) {
       __mmask16 mask = slide_first(p->head_dim - d);
       sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, d_o + d), _mm512_maskz_loadu_ps(mask, o + d), sum);
     }
-    means[lane] = lane < tile->count ? _mm512_reduce_add_ps(sum) : 0;
-    logs[lane] = lane < tile->count ? p->lse[token * p->heads + head] * SLIDE_LOG2E : 0;
+    means[lane] = used ? _mm512_reduce_add_ps(sum) : 0;
+    logs[lane] = used ? p->lse[token * p->heads + head] * SLIDE_LOG2E : 0;
   }
   *lse = _mm512_load_ps(logs);
   *mean = _mm512_load_ps(means);
 }
 
-/* dz of the tile: written by the group's first head, added to by the others. */
-static void slide_write_doffsets(const struct msk_slide *p, const struct slide_tile *tile, int64_t group,
-                                 int add, struct slide_work *w) {
-  int64_t length = slide_offset_length(p);
+/* dz of half a tile: written by the group's first head, added to by the others. */
+static void slide_write_doffsets(const struct msk_slide *p, const struct slide_tile *tile, int64_t half,
+                                 int64_t group, int add, struct slide_work *w) {
+  int64_t length = slide_offset_length(p), first = half * SLIDE_LANES;
+  const __m512 *tangents = tile->tangents + half * slide_round_up(length, SLIDE_LANES);
   for (int64_t i = 0; i < length; i += SLIDE_LANES) {
     __m512i r[SLIDE_LANES];
     __mmask16 mask = slide_first(length - i);
     for (int64_t k = 0; k < SLIDE_LANES; k++) {
       __m512 moved = w->doffsets[i + k];
       if (p->z)
-        moved = _mm512_mul_ps(
-            moved, _mm512_fnmadd_ps(tile->tangents[i + k], tile->tangents[i + k], _mm512_set1_ps(1)));
+        moved = _mm512_mul_ps(moved, _mm512_fnmadd_ps(tangents[i + k], tangents[i + k], _mm512_set1_ps(1)));
       r[k] = _mm512_castps_si512(moved);
     }
     slide_transpose(r);
-    for (int64_t lane = 0; lane < tile->count; lane++) {
-      float *dz = p->dz + (tile->token + lane) * p->dz_ld + group * length + i;
+    for (int64_t lane = 0; lane < SLIDE_LANES && first + lane < tile->count; lane++) {
+      float *dz = p->dz + (tile->token + first + lane) * p->dz_ld + group * length + i;
       __m512 value = _mm512_castsi512_ps(r[lane]);
       if (add)
         value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, dz));
@@ -78,29 +80,30 @@ static void slide_backward_tile(const struct msk_slide *p, int64_t group, int64_
                                 struct slide_work *w) {
   const struct slide_tile *tile = &w->tile[n];
   int64_t depth = slide_depth(p), first = head * p->head_dim, token = tile->token;
-  int64_t length = slide_round_up(slide_offset_length(p), SLIDE_LANES);
   const float *q = p->q + token * p->q_ld + first, *d_o = p->d_o + token * p->d_o_ld + first;
-  __m512 lse, mean;
   engine_query(q, p->q_ld, tile->count, p->head_dim, depth, w->query[0]);
   engine_query(d_o, p->d_o_ld, tile->count, p->head_dim, depth, w->query[1]);
   engine_query_across(q, p->q_ld, tile->count, p->head_dim, depth, w->query_across[n][0]);
   engine_query_across(d_o, p->d_o_ld, tile->count, p->head_dim, depth, w->query_across[n][1]);
-  engine_scores(w->query[0], depth, w->form[0], tile->list, tile->blocks, w->rows[0], tile->ld);
-  engine_scores(w->query[1], depth, w->form[1], tile->list, tile->blocks, w->rows[1], tile->ld);
+  engine_scores(w->query[0], tile->halves, depth, w->form[0], tile->list, tile->blocks, w->rows[0], tile->ld);
+  engine_scores(w->query[1], tile->halves, depth, w->form[1], tile->list, tile->blocks, w->rows[1], tile->ld);
   slide_clear_slack(tile, w->rows[0]);
   slide_clear_slack(tile, w->rows[1]);
-  slide_backward_means(p, tile, head, &lse, &mean);
-  memset(w->doffsets, 0, (size_t)length * sizeof(__m512));
-  slide_backward_weights(p, tile, w, lse, mean);
-  if (p->dz)
-    slide_write_doffsets(p, tile, group, head % (p->heads / p->groups) != 0, w);
-  engine_sums(w->rows[3], tile->ld, tile->blocks, w->narrow, w->form[2], tile->list, depth, w->out);
+  for (int64_t half = 0; half < tile->halves; half++) {
+    __m512 lse, mean;
+    slide_backward_means(p, tile, half, head, &lse, &mean);
+    slide_backward_weights(p, tile, half, w, lse, mean);
+    if (p->dz)
+      slide_write_doffsets(p, tile, half, group, head % (p->heads / p->groups) != 0, w);
+  }
+  engine_sums(w->rows[3], tile->halves, tile->ld, tile->blocks, w->narrow, w->form[2], tile->list, depth,
+              w->out);
   for (int64_t lane = 0; lane < tile->count; lane++)
     for (int64_t d = 0; d < p->head_dim; d += SLIDE_LANES)
       _mm512_mask_storeu_ps(p->dq + (token + lane) * p->dq_ld + first + d, slide_first(p->head_dim - d),
                             _mm512_loadu_ps(w->out + lane * depth + d));
-  engine_across(w->rows[3], tile->ld, tile->blocks, w->across[n][0]);
-  engine_across(w->rows[2], tile->ld, tile->blocks, w->across[n][1]);
+  engine_across(w->rows[3], tile->halves, tile->ld, tile->blocks, w->across[n][0]);
+  engine_across(w->rows[2], tile->halves, tile->ld, tile->blocks, w->across[n][1]);
 }
 
 /* Sums of a batch over its lanes, block by block: an accumulator is fetched once, and adds up the tiles in
@@ -119,7 +122,7 @@ static void slide_backward_outer(const struct msk_slide *p, int count, struct sl
       for (int n = 0; n < count; n++)
         if (w->where[n][block] >= 0)
           parts[used++] = (struct engine_part){
-              w->across[n][i] + w->where[n][block] * SLIDE_LANES * SLIDE_BLOCK, w->query_across[n][i]};
+              w->across[n][i] + w->where[n][block] * SLIDE_TILE * SLIDE_BLOCK, w->query_across[n][i]};
       if (used)
         engine_outer(parts, used, depth, w->sums[i] + block * SLIDE_BLOCK * depth);
     }

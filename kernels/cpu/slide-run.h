@@ -3,13 +3,14 @@
  * The including file defines the dense products over 32-cell blocks before it includes this one:
  *   ENGINE_DEPTH                  head_dim is padded to a multiple of it
  *   engine_element                type of a packed element
+ *   ENGINE_NARROW                 elements of a row that engine_sums keeps converted
  *   engine_begin, engine_end      around all products of a call
  *   engine_pack_scores            32 rows of K (or V) as the operand of scores
  *   engine_pack_sums              32 rows of V (or K) as the operand of sums over cells
  *   engine_query, _query_across   rows of q (or dO) as the operand of scores, and of the sums over lanes
  *   engine_scores                 rows [lane][cell] = query . cells
  *   engine_sums                   out [lane][d] = sum over cells of rows times cells
- *   engine_across                 rows as the operand of the sums over lanes, 16 * 32 elements a block
+ *   engine_across                 rows as the operand of the sums over lanes, 32 * 32 elements a block
  *   struct engine_part            that operand of a block, and query_across
  *   engine_outer                  accumulator of a block += sum over parts and lanes of rows times queries
  *   engine_flush                  adds the accumulators of a block to rows of dk or dv
@@ -28,10 +29,6 @@
 
 static int64_t slide_depth(const struct msk_slide *p) {
   return slide_round_up(p->head_dim, ENGINE_DEPTH);
-}
-
-static int64_t slide_offset_length(const struct msk_slide *p) {
-  return 3 * (p->mode == MSK_SLIDE_POINT ? msk_slide_window_points(p) : 1);
 }
 
 /* The memory of a call. */
@@ -67,11 +64,11 @@ static void slide_lay_backward(struct slide_work *w, const struct msk_slide *p, 
   for (int i = 0; i < 2; i++)
     w->sums[i] = slide_take(used, base, ring * depth * (int64_t)sizeof(float));
   for (int n = 0; n < SLIDE_BATCH; n++) {
-    w->tile[n].tangents = slide_take(used, base, length);
+    w->tile[n].tangents = slide_take(used, base, 2 * length);
     w->where[n] = slide_take(used, base, ring / SLIDE_BLOCK * (int64_t)sizeof(int32_t));
     for (int i = 0; i < 2; i++) {
-      w->across[n][i] = slide_take(used, base, SLIDE_LANES * slide_blocks_max(p) * SLIDE_BLOCK * element);
-      w->query_across[n][i] = slide_take(used, base, SLIDE_LANES * depth * element);
+      w->across[n][i] = slide_take(used, base, SLIDE_TILE * slide_blocks_max(p) * SLIDE_BLOCK * element);
+      w->query_across[n][i] = slide_take(used, base, SLIDE_TILE * depth * element);
     }
   }
 }
@@ -83,17 +80,17 @@ static size_t slide_lay(struct slide_work *w, const struct msk_slide *p, int bac
   memset(w, 0, sizeof *w);
   w->raw = slide_take(&used, base, slide_round_up(slide_offset_length(p), SLIDE_LANES) * vector);
   w->scores = slide_take(&used, base, points * vector);
-  w->out = slide_take(&used, base, SLIDE_LANES * depth * (int64_t)sizeof(float));
-  w->narrow = slide_take(&used, base, SLIDE_LANES * (cells + 2 * SLIDE_BLOCK) * element);
+  w->out = slide_take(&used, base, SLIDE_TILE * depth * (int64_t)sizeof(float));
+  w->narrow = slide_take(&used, base, SLIDE_TILE * ENGINE_NARROW * element);
   for (int n = 0; n < SLIDE_BATCH; n++) {
-    w->tile[n].points = slide_take(&used, base, points * (int64_t)sizeof(struct slide_point));
+    w->tile[n].points = slide_take(&used, base, 2 * points * (int64_t)sizeof(struct slide_point));
     w->tile[n].list = slide_take(&used, base, blocks * (int64_t)sizeof(int32_t));
   }
   for (int i = 0; i < (backward ? 4 : 1); i++) {
-    w->rows[i] = slide_take(&used, base, SLIDE_LANES * (cells + SLIDE_LANES) * (int64_t)sizeof(float));
+    w->rows[i] = slide_take(&used, base, SLIDE_TILE * (cells + SLIDE_LANES) * (int64_t)sizeof(float));
   }
   for (int i = 0; i < (backward ? 2 : 1); i++)
-    w->query[i] = slide_take(&used, base, SLIDE_LANES * depth * element);
+    w->query[i] = slide_take(&used, base, SLIDE_TILE * depth * element);
   if (backward)
     slide_lay_backward(w, p, &used, base);
   return used;
@@ -141,31 +138,33 @@ static void slide_pack(const struct msk_slide *p, int64_t group, void *packed_gr
                          v, to);
 }
 
-static void slide_clear_rows(const struct slide_tile *tile, float *rows) {
-  memset(rows, 0, (size_t)(SLIDE_LANES * tile->ld) * sizeof *rows);
+/* Clears the rows of half a tile. */
+static void slide_clear_rows(const struct slide_tile *tile, int64_t half, float *rows) {
+  memset(rows + half * SLIDE_LANES * tile->ld, 0, (size_t)(SLIDE_LANES * tile->ld) * sizeof *rows);
 }
 
 /* Reads beside a row's last cell meet its slack, which must be finite. */
 static void slide_clear_slack(const struct slide_tile *tile, float *rows) {
-  for (int64_t lane = 0; lane < SLIDE_LANES; lane++)
+  for (int64_t lane = 0; lane < tile->halves * SLIDE_LANES; lane++)
     _mm512_storeu_ps(rows + (lane + 1) * tile->ld - SLIDE_LANES, _mm512_setzero_ps());
 }
 
-/* Scores to weights, in place; *total is their sum, *top the largest score to base 2. */
-static void slide_forward_weights(const struct msk_slide *p, const struct slide_tile *tile,
+/* Scores of half a tile to weights, in place; *total is their sum, *top the largest score to base 2. */
+static void slide_forward_weights(const struct msk_slide *p, const struct slide_tile *tile, int64_t half,
                                   struct slide_work *w, __m512 *top, __m512 *total) {
   int64_t count = msk_slide_window_points(p);
+  const struct slide_point *points = tile->points + half * count;
   __m512 factor = _mm512_set1_ps(p->scale * SLIDE_LOG2E), largest = _mm512_set1_ps(-INFINITY),
          sum = _mm512_setzero_ps();
   for (int64_t j = 0; j < count; j++) {
-    w->scores[j] = _mm512_mul_ps(slide_corner_value(tile, &tile->points[j], w->rows[0]), factor);
+    w->scores[j] = _mm512_mul_ps(slide_corner_value(tile, &points[j], w->rows[0]), factor);
     largest = _mm512_max_ps(largest, w->scores[j]);
   }
-  slide_clear_rows(tile, w->rows[0]);
+  slide_clear_rows(tile, half, w->rows[0]);
   for (int64_t j = 0; j < count; j++) {
     __m512 weight = slide_exp2(_mm512_sub_ps(w->scores[j], largest));
     sum = _mm512_add_ps(sum, weight);
-    slide_corner_add(tile, &tile->points[j], weight, w->rows[0]);
+    slide_corner_add(tile, &points[j], weight, w->rows[0]);
   }
   *top = largest;
   *total = sum;
@@ -174,15 +173,17 @@ static void slide_forward_weights(const struct msk_slide *p, const struct slide_
 static void slide_forward_head(const struct msk_slide *p, const struct slide_tile *tile, int64_t head,
                                const engine_element *k, const engine_element *v, struct slide_work *w) {
   int64_t depth = slide_depth(p), first = head * p->head_dim;
-  float totals[SLIDE_LANES] __attribute__((aligned(64))), tops[SLIDE_LANES] __attribute__((aligned(64)));
-  __m512 top, total;
+  float totals[SLIDE_TILE] __attribute__((aligned(64))), tops[SLIDE_TILE] __attribute__((aligned(64)));
   engine_query(p->q + tile->token * p->q_ld + first, p->q_ld, tile->count, p->head_dim, depth, w->query[0]);
-  engine_scores(w->query[0], depth, k, tile->list, tile->blocks, w->rows[0], tile->ld);
+  engine_scores(w->query[0], tile->halves, depth, k, tile->list, tile->blocks, w->rows[0], tile->ld);
   slide_clear_slack(tile, w->rows[0]);
-  slide_forward_weights(p, tile, w, &top, &total);
-  engine_sums(w->rows[0], tile->ld, tile->blocks, w->narrow, v, tile->list, depth, w->out);
-  _mm512_store_ps(totals, total);
-  _mm512_store_ps(tops, top);
+  for (int64_t half = 0; half < tile->halves; half++) {
+    __m512 top, total;
+    slide_forward_weights(p, tile, half, w, &top, &total);
+    _mm512_store_ps(totals + half * SLIDE_LANES, total);
+    _mm512_store_ps(tops + half * SLIDE_LANES, top);
+  }
+  engine_sums(w->rows[0], tile->halves, tile->ld, tile->blocks, w->narrow, v, tile->list, depth, w->out);
   for (int64_t lane = 0; lane < tile->count; lane++) {
     float *o = p->o + (tile->token + lane) * p->o_ld + first;
     __m512 inverse = _mm512_set1_ps(1 / totals[lane]);
@@ -194,23 +195,14 @@ static void slide_forward_head(const struct msk_slide *p, const struct slide_til
   }
 }
 
-static void slide_tile_prepare(struct slide_tile *tile, const struct msk_slide *p, int64_t group,
-                               int backward, __m512 *raw) {
-  if (p->z)
-    slide_load_offsets(tile, p, group, slide_offset_length(p), raw);
-  slide_tile_place(tile, p, raw, backward);
-  assert(tile->blocks <= slide_blocks_max(p));
-  slide_tile_offsets(tile, p);
-  slide_tile_list(tile, p, backward ? slide_frames(p) : 0);
-}
-
 /* Cuts and prepares the next tiles of a range, at most `most`; *token moves on. Returns how many. */
 static int slide_batch_prepare(const struct msk_slide *p, int64_t group, int backward, int most,
                                int64_t *token, int64_t end, struct slide_work *w) {
   int count = 0;
   for (; count < most && *token < end; count++) {
     slide_tile_cut(&w->tile[count], p, *token, end);
-    slide_tile_prepare(&w->tile[count], p, group, backward, w->raw);
+    slide_tile_place(&w->tile[count], p, group, backward, backward ? slide_frames(p) : 0, w->raw);
+    assert(w->tile[count].blocks <= slide_blocks_max(p));
     *token += w->tile[count].count;
   }
   return count;

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #define SLIDE_BLOCK 32
+#define SLIDE_TILE 32 /* tokens */
 #define SLIDE_WIDE 64 /* lines longer than this start at a block */
 
 struct slide_grid {
@@ -34,8 +35,9 @@ struct slide_point {
 };
 
 struct slide_tile {
-  int64_t token, frame;      /* first token; its frame */
-  int64_t count;             /* tokens, at most 16; lanes beyond repeat the last one */
+  int64_t token, frame; /* first token; its frame */
+  int64_t count;        /* tokens, at most 32; lanes beyond repeat the last one */
+  int64_t halves;
   int64_t first[3], last[3]; /* hull of the cells reached */
   int64_t segments, segment_cells,
       segment_start; /* stretches per frame, cells of one (blocks), first cell in its line or frame */
@@ -43,8 +45,8 @@ struct slide_tile {
   int64_t blocks;
   int32_t stride_t, stride_y;
   /* set by the owner of the memory before slide_tile_place */
-  struct slide_point *points; /* [K] */
-  __m512 *tangents;           /* tanh (z / s) in the order of z, or NULL: not wanted */
+  struct slide_point *points; /* [2][K] */
+  __m512 *tangents;           /* [2][length of z]: tanh (z / s), or NULL: not wanted */
   int32_t *list;              /* packed blocks in the order of a score row */
 };
 
@@ -64,7 +66,7 @@ static inline int64_t slide_frames(const struct msk_slide *p) {
 /* Blocks of a tile's halo, at most. */
 static inline int64_t slide_blocks_max(const struct msk_slide *p) {
   struct slide_grid g = slide_grid(p);
-  int64_t span = (SLIDE_LANES - 1) / p->lattice[2] + 2;
+  int64_t span = (SLIDE_TILE - 1) / p->lattice[2] + 2;
   int64_t lines = p->window[1] + 2 * slide_reach(p, 1) + 1, cells = p->window[2] + 2 * slide_reach(p, 2) + 1;
   if (p->lattice[2] <= SLIDE_WIDE) {
     lines = lines + span < p->lattice[1] ? lines + span : p->lattice[1];
@@ -73,7 +75,7 @@ static inline int64_t slide_blocks_max(const struct msk_slide *p) {
     return slide_frames(p) * cells / SLIDE_BLOCK;
   }
   lines = lines < p->lattice[1] ? lines : p->lattice[1];
-  cells = slide_round_up(cells + SLIDE_LANES + 2 * SLIDE_BLOCK, SLIDE_BLOCK);
+  cells = slide_round_up(cells + SLIDE_TILE + 2 * SLIDE_BLOCK, SLIDE_BLOCK);
   return slide_frames(p) * lines * (cells < g.row ? cells : g.row) / SLIDE_BLOCK;
 }
 
@@ -85,18 +87,29 @@ static inline void slide_tile_cut(struct slide_tile *tile, const struct msk_slid
   tile->token = token;
   tile->frame = token / (p->lattice[1] * p->lattice[2]);
   tile->count = end - token < left ? end - token : left;
-  if (tile->count > SLIDE_LANES)
-    tile->count = SLIDE_LANES;
+  if (tile->count > SLIDE_TILE)
+    tile->count = SLIDE_TILE;
+  tile->halves = tile->count > SLIDE_LANES ? 2 : 1;
 }
 
-/* Offsets of the tile, lanes innermost: raw[i] is element i of the rows of z. */
+static inline int64_t slide_lane_token(const struct slide_tile *tile, int64_t half, int64_t lane) {
+  int64_t i = half * SLIDE_LANES + lane;
+  return tile->token + (i < tile->count ? i : tile->count - 1);
+}
+
+static inline int64_t slide_offset_length(const struct msk_slide *p) {
+  return 3 * (p->mode == MSK_SLIDE_POINT ? msk_slide_window_points(p) : 1);
+}
+
+/* Offsets of half a tile, lanes innermost: raw[i] is element i of the rows of z. */
 static inline void slide_load_offsets(const struct slide_tile *tile, const struct msk_slide *p, int64_t group,
-                                      int64_t length, __m512 *raw) {
+                                      int64_t half, __m512 *raw) {
+  int64_t length = slide_offset_length(p);
   for (int64_t i = 0; i < length; i += SLIDE_LANES) {
     __m512i r[SLIDE_LANES];
     __mmask16 mask = slide_first(length - i);
     for (int64_t lane = 0; lane < SLIDE_LANES; lane++) {
-      int64_t token = tile->token + (lane < tile->count ? lane : tile->count - 1);
+      int64_t token = slide_lane_token(tile, half, lane);
       r[lane] = _mm512_maskz_loadu_epi32(mask, p->z + token * p->z_ld + group * length + i);
     }
     slide_transpose(r);
@@ -140,11 +153,11 @@ static inline void slide_place_axis(const struct msk_slide *p, int axis, __m512i
 }
 
 /* Lattice index of each lane's window base. */
-static inline void slide_tile_bases(const struct slide_tile *tile, const struct msk_slide *p,
+static inline void slide_half_bases(const struct slide_tile *tile, const struct msk_slide *p, int64_t half,
                                     __m512i base[3]) {
   int32_t at[3][SLIDE_LANES] __attribute__((aligned(64)));
   for (int64_t lane = 0; lane < SLIDE_LANES; lane++) {
-    int64_t token = tile->token + (lane < tile->count ? lane : tile->count - 1);
+    int64_t token = slide_lane_token(tile, half, lane);
     int64_t index[3] = {tile->frame, token / p->lattice[2] % p->lattice[1], token % p->lattice[2]};
     for (int a = 0; a < 3; a++)
       at[a][lane] = (int32_t)msk_slide_base(index[a], p->window[a], p->lattice[a]);
@@ -202,24 +215,22 @@ static inline void slide_tile_list(const struct slide_tile *tile, const struct m
     }
 }
 
-/* Places all points of a tile: raw holds z by slide_load_offsets. both: upper corners are read even where
- * they weigh 0. */
-static inline void slide_tile_place(struct slide_tile *tile, const struct msk_slide *p, const __m512 *raw,
-                                    int both) {
+static inline void slide_half_place(const struct slide_tile *tile, const struct msk_slide *p, int64_t half,
+                                    const __m512 *raw, int both, struct slide_hull *hull) {
   __m512i base[3], whole[3];
   __m512 fraction[3], tangent[3];
-  struct slide_hull hull;
-  struct slide_point *point = tile->points;
+  __m512 *tangents =
+      tile->tangents ? tile->tangents + half * slide_round_up(slide_offset_length(p), SLIDE_LANES) : NULL;
+  struct slide_point *point = tile->points + half * msk_slide_window_points(p);
   int64_t at[3], z = 0, step = p->z && p->mode == MSK_SLIDE_POINT ? 3 : 0;
-  slide_tile_bases(tile, p, base);
+  slide_half_bases(tile, p, half, base);
   for (int a = 0; a < 3; a++) {
-    hull.first[a] = _mm512_set1_epi32(INT32_MAX);
-    hull.last[a] = whole[a] = _mm512_setzero_si512();
+    whole[a] = _mm512_setzero_si512();
     fraction[a] = tangent[a] = _mm512_setzero_ps();
     if (p->z && !step)
       whole[a] = slide_split(raw[a], p->bounds[a], &fraction[a], &tangent[a]);
-    if (tile->tangents)
-      tile->tangents[a] = tangent[a];
+    if (tangents)
+      tangents[a] = tangent[a];
   }
   for (at[0] = 0; at[0] < p->window[0]; at[0]++)
     for (at[1] = 0; at[1] < p->window[1]; at[1]++)
@@ -227,25 +238,46 @@ static inline void slide_tile_place(struct slide_tile *tile, const struct msk_sl
         for (int a = 0; a < 3; a++) {
           if (step) {
             whole[a] = slide_split(raw[z + a], p->bounds[a], &fraction[a], &tangent[a]);
-            if (tile->tangents)
-              tile->tangents[z + a] = tangent[a];
+            if (tangents)
+              tangents[z + a] = tangent[a];
           }
           __m512i cell = _mm512_add_epi32(_mm512_add_epi32(base[a], whole[a]), _mm512_set1_epi32((int)at[a]));
-          slide_place_axis(p, a, cell, fraction[a], both, point, &hull);
+          slide_place_axis(p, a, cell, fraction[a], both, point, hull);
         }
-  slide_tile_halo(tile, p, &hull);
 }
 
-/* cell[0] of every point becomes the offset of its lower corner in the score rows [16][ld]. */
-static inline void slide_tile_offsets(const struct slide_tile *tile, const struct msk_slide *p) {
+/* cell[0] of every point becomes the offset of its lower corner in the score rows [32][ld]. */
+static inline void slide_half_offsets(const struct slide_tile *tile, const struct msk_slide *p,
+                                      int64_t half) {
   __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   __m512i stride_t = _mm512_set1_epi32(tile->stride_t), stride_y = _mm512_set1_epi32(tile->stride_y);
-  int64_t count = msk_slide_window_points(p);
+  int64_t count = msk_slide_window_points(p), origin = slide_tile_cell(tile, p, 0, 0, 0);
+  struct slide_point *points = tile->points + half * count;
   lanes = _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)tile->ld));
-  lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)slide_tile_cell(tile, p, 0, 0, 0)));
-  for (struct slide_point *point = tile->points; point < tile->points + count; point++) {
+  lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)(half * SLIDE_LANES * tile->ld + origin)));
+  for (struct slide_point *point = points; point < points + count; point++) {
     __m512i offset = _mm512_add_epi32(lanes, point->cell[2]);
     offset = _mm512_add_epi32(offset, _mm512_mullo_epi32(point->cell[1], stride_y));
     point->cell[0] = _mm512_add_epi32(offset, _mm512_mullo_epi32(point->cell[0], stride_t));
   }
+}
+
+/* Places all points of a tile that slide_tile_cut began. both: upper corners are read even where they weigh
+ * 0; ring: see slide_tile_list. raw is memory for the offsets of one half. */
+static inline void slide_tile_place(struct slide_tile *tile, const struct msk_slide *p, int64_t group,
+                                    int both, int64_t ring, __m512 *raw) {
+  struct slide_hull hull;
+  for (int a = 0; a < 3; a++) {
+    hull.first[a] = _mm512_set1_epi32(INT32_MAX);
+    hull.last[a] = _mm512_setzero_si512();
+  }
+  for (int64_t half = 0; half < tile->halves; half++) {
+    if (p->z)
+      slide_load_offsets(tile, p, group, half, raw);
+    slide_half_place(tile, p, half, raw, both, &hull);
+  }
+  slide_tile_halo(tile, p, &hull);
+  for (int64_t half = 0; half < tile->halves; half++)
+    slide_half_offsets(tile, p, half);
+  slide_tile_list(tile, p, ring);
 }
