@@ -4,7 +4,7 @@
 #include "cpu/tiles-amx.h"
 
 static const struct msk_tiling tiling = {
-    .line = MSK_LINE_BF16, .height = 32, .rows = 256, .columns = 128, .lines = 20};
+    .line = MSK_LINE_BF16, .height = 32, .rows = 256, .columns = 128, .columns_deep = 512, .lines = 20};
 
 /* A is read once per panel and B by every tile of it, so A is loaded with the hint that keeps it from driving
  * B out of the first-level cache. */

@@ -172,10 +172,12 @@ typedef void (*msk_tile_fn)(struct msk_tile t);
 
 struct msk_tiling {
   enum msk_line line;
-  int64_t height;  /* rows of a tile */
-  int64_t rows;    /* rows of A packed at a time, a multiple of height */
-  int64_t columns; /* columns of C whose sums wait for the next block of k, a multiple of 32 */
-  int64_t lines;   /* lines of a block of k */
+  int64_t height;       /* rows of a tile */
+  int64_t rows;         /* rows of A packed at a time, a multiple of height */
+  int64_t columns;      /* columns of C whose sums wait for the next block of k, a multiple of 32 */
+  int64_t columns_deep; /* the same where the packed rows of A outgrow half of the second-level cache, so that
+                           they are read from beyond it for each such range of columns */
+  int64_t lines;        /* lines of a block of k */
 };
 
 MSK_INLINE int64_t msk_round_up(int64_t n, int64_t step) {
@@ -188,10 +190,15 @@ MSK_INLINE int64_t msk_packed_rows(const struct msk_product *p, struct msk_tilin
   return msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
 }
 
+MSK_INLINE int64_t msk_columns(const struct msk_product *p, struct msk_tiling t) {
+  return t.rows * msk_lines(t.line, p->k) * 64 > 1 << 20 ? t.columns_deep : t.columns;
+}
+
 MSK_INLINE int64_t msk_sums(const struct msk_product *p, struct msk_tiling t) {
   if (msk_lines(t.line, p->k) <= t.lines)
     return t.height * MSK_PANEL;
-  return msk_packed_rows(p, t) * msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
+  int64_t columns = msk_columns(p, t);
+  return msk_packed_rows(p, t) * msk_round_up(p->n < columns ? p->n : columns, MSK_PANEL);
 }
 
 MSK_INLINE size_t msk_run_scratch(const struct msk_product *p, struct msk_tiling t) {
@@ -207,6 +214,7 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
   char *a = scratch;
   float *sums = (float *)(a + msk_packed_rows(p, t) * lines * 64);
   char *row = (char *)(sums + msk_sums(p, t));
+  int64_t columns = msk_columns(p, t);
   int place = msk_steps_place(p);
   for (int64_t i0 = m0; i0 < m1; i0 += t.rows) {
     int64_t rows = m1 - i0 < t.rows ? m1 - i0 : t.rows, blocks = (rows + t.height - 1) / t.height;
@@ -214,8 +222,8 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
       msk_pack_a(p, i0, rows, t.height, a, row, t.line, MSK_F32);
     else
       msk_pack_a(p, i0, rows, t.height, a, row, t.line, MSK_BF16);
-    for (int64_t j0 = n0; j0 < n1; j0 += t.columns) {
-      int64_t j1 = n1 - j0 < t.columns ? n1 : j0 + t.columns, l = 0;
+    for (int64_t j0 = n0; j0 < n1; j0 += columns) {
+      int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns, l = 0;
       do {
         int64_t here = lines - l < deep ? lines - l : deep;
         int last = l + here == lines;

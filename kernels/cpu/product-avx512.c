@@ -5,10 +5,18 @@
 
 #define HEIGHT 14
 
-static const struct msk_tiling tiling_f32 = {
-    .line = MSK_LINE_F32, .height = HEIGHT, .rows = 10 * HEIGHT, .columns = 512, .lines = 16};
-static const struct msk_tiling tiling_bf16 = {
-    .line = MSK_LINE_ROUNDED, .height = HEIGHT, .rows = 10 * HEIGHT, .columns = 512, .lines = 16};
+static const struct msk_tiling tiling_f32 = {.line = MSK_LINE_F32,
+                                             .height = HEIGHT,
+                                             .rows = 10 * HEIGHT,
+                                             .columns = 512,
+                                             .columns_deep = 512,
+                                             .lines = 16};
+static const struct msk_tiling tiling_bf16 = {.line = MSK_LINE_ROUNDED,
+                                              .height = HEIGHT,
+                                              .rows = 10 * HEIGHT,
+                                              .columns = 512,
+                                              .columns_deep = 512,
+                                              .lines = 16};
 
 MSK_INLINE void tile_14x32(struct msk_tile t) {
   __m512 acc[HEIGHT][2];
