@@ -150,16 +150,15 @@ int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int trainin
   }
   fill_store(dit);
   ms_dit_each_matrix(dit, pack_matrix, &measure);
-  if (measure.used != dit->packed_bytes) {
-    free(dit->packed);
-    dit->packed_bytes = 0;
-    dit->packed = aligned_alloc(64, measure.used);
-    if (!dit->packed)
-      return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for packed weights",
-                          (double)measure.used / 1048576);
-    dit->packed_bytes = measure.used;
+  if (measure.used != dit->packed.peak) {
+    int code;
+    ms_arena_release(&dit->packed);
+    code = ms_arena_open(&dit->packed, measure.used, error);
+    if (code < 0)
+      return code;
+    ms_arena_take(&dit->packed, measure.used);
   }
-  packing.base = dit->packed;
+  packing.base = dit->packed.base;
   packing.list = dit->pack_list;
   ms_dit_each_matrix(dit, pack_matrix, &packing);
   ms_dit_pack_all(dit, packing.list, packing.count);

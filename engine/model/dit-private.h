@@ -175,8 +175,7 @@ struct ms_dit {
   int pairs[3];          /* rotary pairs of t, y, x in a head */
   const float **vectors; /* [params.count] float32 values of vectors and tables; NULL for matrices */
   float *vector_store;   /* copies of them, fused biases, the patch matrix with its coordinates */
-  unsigned char *packed;
-  size_t packed_bytes;
+  struct ms_arena packed;  /* weights */
   struct dit_pack *pack_list; /* [2 * matrices] */
   struct dit_text text;       /* of the last call without a slot */
   struct dit_text *slots;     /* [slot_count] */

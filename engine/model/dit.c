@@ -87,7 +87,7 @@ void ms_dit_close(struct ms_dit **pointer) {
   ms_params_release(&dit->params);
   free(dit->vectors);
   free(dit->vector_store);
-  free(dit->packed);
+  ms_arena_release(&dit->packed);
   free(dit->pack_list);
   free(dit);
 }
