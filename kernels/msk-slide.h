@@ -41,14 +41,17 @@ struct msk_slide_ops {
   const char *name;
   enum msk_precision precision;
   int64_t token_step; /* ranges of tokens start at multiples of this, or at multiples of W */
-  size_t (*pack_bytes)(const struct msk_slide *p); /* per group; may be 0: pack is then not called */
+  /* Sizes depend on the lattice, window, heads, head_dim, groups, mode and bounds alone: not on z, nor on any pointer. */
+  size_t (*pack_bytes)(const struct msk_slide *p); /* per group; may be 0: pack is then not called. Reads all rows of k, v */
   void (*pack)(const struct msk_slide *p, int64_t group, void *packed_group);
   size_t (*forward_scratch)(const struct msk_slide *p);
-  /* Tokens [i0,i1), the heads of one group. */
+  /* Tokens [i0,i1), the heads of one group. The same bits however tokens are cut into ranges. */
   void (*forward)(const struct msk_slide *p, int64_t group, int64_t i0, int64_t i1, void *scratch);
   size_t (*backward_scratch)(const struct msk_slide *p);
   /* Tokens [i0,i1), the heads of one group. Calls of one group must not run at the same time (dk, dv); calls in
-   * ascending order of tokens give the same bits however the range is split. Reads o and lse of forward. */
+   * ascending order of tokens give the same bits however the lattice is cut at frames (multiples of H W); ranges that
+   * start within a frame are right too, but sum dk and dv in another order. Packs what it reads of k and v for itself, so
+   * few long ranges are best. Reads o and lse of forward. */
   void (*backward)(const struct msk_slide *p, int64_t group, int64_t i0, int64_t i1, void *scratch);
 };
 

@@ -224,6 +224,9 @@ void msk_slide_init(struct msk_slide_ops *f32, struct msk_slide_ops *bf16, unsig
   if (!(cpu_flags & MSK_CPU_AVX512))
     return;
   msk_slide_init_avx512(f32, bf16);
+  if (!(cpu_flags & MSK_CPU_AVX512BF16))
+    return;
+  msk_slide_init_avx512bf16(bf16);
   if (!(cpu_flags & MSK_CPU_AMX))
     return;
   msk_slide_init_amx(bf16);

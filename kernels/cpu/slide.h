@@ -40,5 +40,6 @@ static inline int64_t msk_slide_window_points(const struct msk_slide *p) {
 #if MSK_X86
 /* Set the slots that the instruction set has a version of. */
 void msk_slide_init_avx512(struct msk_slide_ops *f32, struct msk_slide_ops *bf16);
+void msk_slide_init_avx512bf16(struct msk_slide_ops *bf16);
 void msk_slide_init_amx(struct msk_slide_ops *bf16);
 #endif
