@@ -5,7 +5,7 @@
 
 /* Rows of a block. In training the partition decides how gradients are summed, so it must not know the
  * threads. */
-#define TRAINING_ROWS 192
+#define TRAINING_ROWS 96
 #define MOST_ROWS 256
 #define FEWEST_ROWS 64
 
