@@ -147,7 +147,8 @@ static void attend(const struct dit_layer_run *run, const struct dit_block *bloc
     offset.z_cut = cut == full ? offset.z : rows_of(acts->z_cut, block, cut, MSK_F32, &scratch);
     offset.mean = kept(acts->conv_mean, block, 1);
     offset.rstd = kept(acts->conv_rstd, block, 1);
-    ms_dit_offset_block(dit, run->layer, acts->u, block, index, &offset, scratch.kernels);
+    /* offsets are watched on the way through, not when a layer is computed again */
+    ms_dit_offset_block(dit, run->layer, acts->u, block, acts->y ? index : -1, &offset, scratch.kernels);
   }
   ms_dit_attention_block(dit, run->layer, acts, block, offset.z_cut, attended,
                          kept(acts->lse, block, dit->config.heads), scratch.kernels);

@@ -7,7 +7,7 @@
 #include "model/dit-private.h"
 
 /* Tokens whose offsets go into the mean that is shown, at most about this many. */
-#define WATCHED_TOKENS 64
+#define WATCHED_TOKENS 16
 
 int64_t ms_dit_offset_width(const struct ms_dit *dit, const struct dit_run *run, int layer) {
   const struct ms_attention_config *attention = &run->attention[layer];
@@ -123,8 +123,9 @@ void ms_dit_offset_block(struct ms_dit *dit, int layer, const float *u, const st
   dit->compute->product[out->precision].run(&p, 0, p.m, 0, p.n, scratch);
   if (rows->z_cut != rows->z)
     cut_rows(attention, run->lattice, rows->z, rows->z_cut, block->rows, 0);
-  run->offset_sum[index] =
-      watch(attention, rows->z_cut, ms_dit_offset_width(dit, run, layer), block, run->tokens);
+  if (index >= 0)
+    run->offset_sum[index] =
+        watch(attention, rows->z_cut, ms_dit_offset_width(dit, run, layer), block, run->tokens);
 }
 
 void ms_dit_offset_rows_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts,

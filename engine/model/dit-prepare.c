@@ -134,19 +134,24 @@ static void assert_adjacent(struct ms_dit *dit, struct dit_matrix *matrix, void 
 
 int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int training, struct ms_error *error) {
   struct packing measure = {0}, packing = {0};
+  int64_t elements;
   assert(dit->params.data);
   dit->precision = precision;
   dit->training = training != 0;
   dit->prepared = 0;
   ms_dit_forget_text(dit);
   ms_dit_each_matrix(dit, assert_adjacent, NULL);
-  if (!dit->vectors) {
+  if (!dit->vectors)
     dit->vectors = calloc((size_t)dit->params.count, sizeof *dit->vectors);
-    if (!dit->vectors)
-      return ms_error_set(error, MS_ENOMEM, "out of memory for the model's tables");
-    dit->vector_store = aligned_alloc(64, (size_t)(store_elements(dit) + 16) * sizeof(float) / 64 * 64);
+  if (!dit->vectors)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the model's tables");
+  elements = store_elements(dit);
+  if (!dit->vector_store || elements > dit->vector_elements) {
+    free(dit->vector_store);
+    dit->vector_store = aligned_alloc(64, (size_t)(elements + 16) * sizeof(float) / 64 * 64);
     if (!dit->vector_store)
       return ms_error_set(error, MS_ENOMEM, "out of memory for the model's tables");
+    dit->vector_elements = elements;
   }
   fill_store(dit);
   ms_dit_each_matrix(dit, pack_matrix, &measure);

@@ -1,15 +1,14 @@
 /* What the files of the DiT share. See dit.h for what they do together.
  *
- * A call works on blocks of rows: whole samples, or lines of the lattice of one sample, some hundred rows. One task
- * takes its block through all row-wise work between two places where tokens meet, so that activations stay in a
- * core's cache:
- *   enter:  LayerNorm, q k v, norm and rotation           (dit-forward.c)
+ * A call works on blocks of rows: whole samples, or lines of the lattice of one sample, some hundred rows.
+ * One task takes its block through all row-wise work between two places where tokens meet, so that
+ * activations stay in a core's cache: enter:  LayerNorm, q k v, norm and rotation           (dit-forward.c)
  *   pack:   keys and values, once a sample
  *   mix:    attention, projection, cross-attention, MLP
- * A block of whole samples meets nobody: one task does all three, and in training the backward pass too. What only one
- * block needs lives in the worker's scratch memory, what others read in buffers of all rows (struct dit_acts), and the
- * same code writes to either. The partition used in training depends on the lattice alone, and sums over rows are kept
- * per block and added in order, so threads change no bit. */
+ * A block of whole samples meets nobody: one task does all three, and in training the backward pass too. What
+ * only one block needs lives in the worker's scratch memory, what others read in buffers of all rows (struct
+ * dit_acts), and the same code writes to either. The partition used in training depends on the lattice alone,
+ * and sums over rows are kept per block and added in order, so threads change no bit. */
 #pragma once
 #include "base/arena.h"
 #include "model/dit.h"
@@ -175,7 +174,8 @@ struct ms_dit {
   int pairs[3];          /* rotary pairs of t, y, x in a head */
   const float **vectors; /* [params.count] float32 values of vectors and tables; NULL for matrices */
   float *vector_store;   /* copies of them, fused biases, the patch matrix with its coordinates */
-  struct ms_arena packed;  /* weights */
+  int64_t vector_elements;
+  struct ms_arena packed;     /* weights */
   struct dit_pack *pack_list; /* [2 * matrices] */
   struct dit_text text;       /* of the last call without a slot */
   struct dit_text *slots;     /* [slot_count] */
@@ -299,6 +299,7 @@ struct dit_offset_rows { /* buffers of a block */
 int64_t ms_dit_offset_width(const struct ms_dit *dit, const struct dit_run *run,
                             int layer);                   /* floats of z a token, cut to the lattice */
 int64_t ms_dit_offset_watched(const struct dit_run *run); /* tokens that count in offset_sum */
+/* index: the block's number, where the mean of its offsets is noted; -1: not noted */
 void ms_dit_offset_block(struct ms_dit *dit, int layer, const float *u, const struct dit_block *block,
                          int64_t index, const struct dit_offset_rows *rows, void *scratch);
 void ms_dit_offset_rows_backward(struct ms_dit *dit, int layer, const struct dit_acts *acts,

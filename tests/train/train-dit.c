@@ -326,6 +326,40 @@ static void check_equalities(void) {
   check_free_all();
 }
 
+/* Weights kept in bf16 are the rounded weights, no more and no less. */
+static void check_bf16_weights(void) {
+  struct setup s = {"bf16 weights", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 3, 3, 1), 2, {3, 8, 10}};
+  struct ms_dit *low = NULL;
+  struct ms_error error = {0};
+  struct ms_params *from, *to;
+  struct world w;
+  float *want;
+  if (!open_world(&w, &s, msk_cpu_detect(), 2, MSK_PRECISION_F32))
+    return;
+  want = check_alloc_f32(w.out_count);
+  from = ms_dit_params(w.dit);
+  if (ms_dit_open(&low, &w.compute, &s.config, &error) < 0 ||
+      ms_params_allocate(ms_dit_params(low), MSK_BF16, &error) < 0) {
+    check_ok(0, "%s", error.message);
+    return;
+  }
+  to = ms_dit_params(low);
+  for (int64_t i = 0; i < from->total; i++) {
+    uint16_t h = msk_f32_to_bf16(((float *)from->data)[i]);
+    ((uint16_t *)to->data)[i] = h;
+    ((float *)from->data)[i] = msk_bf16_to_f32(h);
+  }
+  ms_dit_prepare(w.dit, MSK_PRECISION_BF16, 0, &error);
+  ms_dit_prepare(low, MSK_PRECISION_BF16, 0, &error);
+  ms_dit_forward(w.dit, &w.batch, 0, want, &error);
+  ms_dit_forward(low, &w.batch, 0, w.out, &error);
+  check_ok(error.code == 0, "bf16 weights: both run");
+  check_bytes(w.out, want, (size_t)w.out_count * sizeof *want, "bf16 weights are the rounded weights");
+  ms_dit_close(&low);
+  close_world(&w);
+  check_free_all();
+}
+
 static void check_calls(void) {
   struct setup s = {"calls", small(MS_ATTENTION_DSA, MSK_SLIDE_POINT, 3, 3, 3, 1), 1, {3, 8, 10}};
   struct world w;
@@ -453,6 +487,7 @@ int main(int argc, char **argv) {
     check_kernels(&setups[i]);
   }
   check_equalities();
+  check_bf16_weights();
   check_calls();
   return check_end();
 }
