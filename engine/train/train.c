@@ -68,12 +68,13 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   struct ms_compute compute = {0};
   struct ms_model model = {0};
   char folder[1024];
-  int code = check_job(&job, error), own_source = 0;
+  int code = check_job(&job, error), own_source = 0, own_output = 0;
   memset(result, 0, sizeof *result);
   if (code == 0)
     code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)
     code = ms_train_output_open(job.output, job.resume, error);
+  own_output = code == 0 && !job.resume;
   if (code == 0 && given)
     source = *given;
   if (code == 0 && !given) {
@@ -96,7 +97,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     code = ms_train_output_parts(&model, folder, &job, error);
   if (code == 0)
     code = ms_train_loop(&model, &job, &source, machine, hooks, result, error);
-  if (code < 0 && result->steps == 0 && !job.resume)
+  /* Only what this run began: a folder that was refused belongs to somebody. */
+  if (code < 0 && result->steps == 0 && own_output)
     ms_train_output_discard(job.output);
   ms_model_release(&model);
   ms_compute_release(&compute);
