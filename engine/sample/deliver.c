@@ -6,13 +6,16 @@
 #include "media/encoder.h"
 #include "sample/enlarge.h"
 
-/* The upper left width x height of a decoded frame as 8-bit RGB. */
-static void to_rgb(const float *pixels, int row_width, int width, int height, uint8_t *rgb) {
+/* The upper left width x height of a decoded frame as 8-bit RGB. Returns 0 where a value is not finite. */
+static int to_rgb(const float *pixels, int row_width, int width, int height, uint8_t *rgb) {
   for (int y = 0; y < height; y++)
     for (int i = 0; i < width * 3; i++) {
       float value = (pixels[(size_t)y * row_width * 3 + i] + 1) * 127.5f;
+      if (!isfinite(value))
+        return 0;
       rgb[(size_t)y * width * 3 + i] = (uint8_t)(value <= 0 ? 0 : value >= 255 ? 255 : lrintf(value));
     }
+  return 1;
 }
 
 int ms_deliver_run(const struct ms_deliver *d, struct ms_error *error) {
@@ -48,8 +51,11 @@ int ms_deliver_run(const struct ms_deliver *d, struct ms_error *error) {
     if (code == 0 && ms_pool_cancelled(d->model->compute->pool))
       code = ms_error_set(error, MS_ECANCELLED, "stopped while decoding");
     for (int f = 0; f < count && written < d->frames && code == 0; f++) {
-      to_rgb(pixels + (size_t)f * pixels_count, d->lattice[2] * strides[2], d->width, d->height, rgb);
-      code = ms_encoder_write(encoder, rgb, error);
+      code = to_rgb(pixels + (size_t)f * pixels_count, d->lattice[2] * strides[2], d->width, d->height, rgb)
+                 ? ms_encoder_write(encoder, rgb, error)
+                 : ms_error_set(error, MS_ENOTFINITE,
+                                "a value that is not finite came out of the codec's decoder in frame %d",
+                                written + 1);
       written++;
       if (code == 0 && d->frame_done)
         d->frame_done(d->frame_data, written, d->frames);

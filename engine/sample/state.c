@@ -25,6 +25,9 @@ int ms_state_begin(const char *folder, const json_t *job, struct ms_error *error
   text = json_dumps(job, JSON_INDENT(2));
   if (!text)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
+  /* Latents that an earlier clip of this name left must not be taken for this clip's. */
+  state_path(path, folder, "state.safetensors");
+  unlink(path);
   state_path(path, folder, "job.json");
   code = ms_file_write_all(path, text, strlen(text), error);
   free(text);
