@@ -181,7 +181,7 @@ int ms_file_read_all(const char *path, size_t max_bytes, char **data, size_t *si
   struct stat info;
   size_t got = 0, want;
   char *bytes = NULL;
-  int code, fd = open(path, O_RDONLY | O_CLOEXEC);
+  int code, fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block */
   *data = NULL;
   *size = 0;
   if (fd < 0 || fstat(fd, &info) < 0) {

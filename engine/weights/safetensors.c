@@ -38,7 +38,7 @@ void ms_safetensors_close(struct ms_safetensors **pointer) {
 
 static int map_file(struct ms_safetensors *file, struct ms_error *error) {
   struct stat info;
-  int code = 0, fd = open(file->path, O_RDONLY | O_CLOEXEC);
+  int code = 0, fd = open(file->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block */
   if (fd < 0 || fstat(fd, &info) < 0) {
     code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", file->path, strerrordesc_np(errno));
   } else if (!S_ISREG(info.st_mode)) {
