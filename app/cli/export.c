@@ -1,6 +1,7 @@
 /* megaslide export: a clip again in another format, with its settings. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "command.h"
 #include "ms-media.h"
@@ -68,6 +69,12 @@ static int copy_frames(struct ms_video *video, struct ms_encoder *encoder, int64
   return status;
 }
 
+/* The new file would take the place of the clip, whose pixels are then lost. */
+static int is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static int export(const struct args *args, const char *clip, struct msa_output *output,
                   struct ms_error *error) {
   struct ms_encoder_params params = ms_encoder_params_default();
@@ -117,6 +124,8 @@ static int run(const struct msa_command *command, int argc, char **argv) {
     status = ms_error_set(&error, MS_EUSAGE, "which clip?");
   else if (!args.output)
     status = ms_error_set(&error, MS_EUSAGE, "no new file: give one with -o FILE");
+  else if (is_same_file(clip, args.output))
+    status = ms_error_set(&error, MS_EUSAGE, "\"%.300s\" is the clip itself: name another file", args.output);
   else
     status = export(&args, clip, &output, &error);
   return msa_output_finish(&output, status < 0 ? msa_output_failure(&output, &error) : 0);

@@ -95,7 +95,13 @@ int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *
   if (code == 0 && d->first_step > 0)
     code = ms_state_load(d->state_folder, &state, error);
   for (int i = d->first_step; i < stage->steps && code == 0; i++) {
-    code = predict(d, latents, sampler.timesteps[i], velocity, scratch, error);
+    struct ms_error why = {0};
+    code = predict(d, latents, sampler.timesteps[i], velocity, scratch, &why);
+    if (code == MS_ENOTFINITE)
+      ms_error_set(error, code, "step %d of %d: %.350s; --reference computes without fast kernels", i + 1,
+                   stage->steps, why.message);
+    else if (code < 0)
+      ms_error_set(error, code, "%s", why.message);
     if (code == 0) {
       send_preview(d, latents, velocity, sampler.sigmas[i], i + 1, stage->steps);
       ms_sampler_step(&sampler, i, latents, velocity);

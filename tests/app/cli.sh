@@ -96,8 +96,16 @@ check "the copy" ends 0 inspect "$folder/b.mkv" --json
 check "has the same frames" says out '"frames":9'
 check "and the settings" says out '"prompt":"'
 check "exported into a folder that is not there" ends 5 export "$folder/scenes/0001.mp4" -o "$folder/no/b.mp4"
+check "exported onto itself" ends 2 export "$folder/b.mkv" -o "$folder/../${folder##*/}/b.mkv" --format ffv1
 check "no other file is left" sh -c "! ls '$folder' '$folder/scenes' | grep -F .part"
 check "a text is no clip" ends 3 inspect "$folder/scenes/0001.txt"
+
+mkdir "$folder/kept"
+echo '{}' > "$folder/kept/model.json"
+check "training into a folder that is in use" ends 3 train "$folder/scenes" -o "$folder/kept"
+check "training with a flag that is refused" ends 2 train "$folder/scenes" -o "$folder/kept" --method lora
+check "training from a model that is not there" ends 3 train "$folder/scenes" -o "$folder/kept" --model nowhere
+check "leaves the folder as it was" test -s "$folder/kept/model.json"
 
 "$program" render-scenes -o "$folder/many" --clips 100000 >/dev/null 2>&1 &
 pid=$!
