@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,9 +141,17 @@ static int read_caption(const char *path, char **caption, struct ms_error *error
     return 0;
   }
   code = ms_file_read_all(text_path, CAPTION_FILE_MAX, &text, &size, error);
+  if (code == 0) {
+    json_t *checked = json_stringn(text, size); /* none where it is not UTF-8 */
+    if (!checked)
+      code = ms_error_set(error, MS_EINPUT, "the caption \"%.300s\" is not UTF-8 text", text_path);
+    json_decref(checked);
+  }
   free(text_path);
-  if (code < 0)
+  if (code < 0) {
+    free(text);
     return code;
+  }
   while (size && isspace((unsigned char)text[size - 1]))
     text[--size] = 0;
   for (size_t i = 0; i < size; i++)

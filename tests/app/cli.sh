@@ -105,6 +105,8 @@ echo '{}' > "$folder/kept/model.json"
 check "training into a folder that is in use" ends 3 train "$folder/scenes" -o "$folder/kept"
 check "training with a flag that is refused" ends 2 train "$folder/scenes" -o "$folder/kept" --method lora
 check "training from a model that is not there" ends 3 train "$folder/scenes" -o "$folder/kept" --model nowhere
+printf '\377\376' > "$folder/again/0001.txt"
+check "training with a caption that is not UTF-8" ends 3 train "$folder/again" -o "$folder/none"
 check "leaves the folder as it was" test -s "$folder/kept/model.json"
 
 "$program" render-scenes -o "$folder/many" --clips 100000 >/dev/null 2>&1 &
