@@ -20,6 +20,7 @@ int msa_machine_from_args(const struct msa_machine_args *args, const struct msa_
       .threads = (int)args->threads,
       .reference = args->reference,
       .host_memory = args->host_memory,
+      .device_memory = args->device_memory,
       .data_folder = folders->data,
       .user_folder = folders->user_models,
   };

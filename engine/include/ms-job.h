@@ -14,6 +14,8 @@ struct ms_machine {
   int reference;      /* use the C reference kernels only */
   size_t host_memory; /* bytes the process may have resident at its peak; 0: 70 % of what is available at the
                          start */
+  size_t device_memory; /* bytes of the device that the working set may take: weights, activations, scratch.
+                           On the CPU device a part of host_memory; 0: no limit of its own */
   const char *data_folder; /* where models, configurations and recipes lie */
   const char *user_folder; /* where the person's own models lie; NULL: none */
 };
@@ -45,5 +47,7 @@ struct ms_hooks {
   void (*metrics)(void *data, int64_t step, const struct ms_metric *metrics, int count);
   void (*preview)(void *data, const struct ms_preview *preview);
   void (*log)(void *data, enum ms_log_level level, const char *message);
+  /* Training: a clip of `prompt` that the model made after `step` lies at `path`, whole. */
+  void (*sample)(void *data, int64_t step, const char *prompt, const char *path);
   const atomic_int *cancel; /* non-zero: stop; polled between tiles, so within a second. NULL: never */
 };

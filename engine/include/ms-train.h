@@ -75,6 +75,25 @@ int ms_train(const struct ms_train_job *job, const struct ms_clip_source *source
              const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result,
              struct ms_error *error);
 
+/* A file of a folder of clips, looked at: what it is and whether it can be trained on. */
+struct ms_clip_check {
+  const char *name, *path; /* as in the folder: any bytes but '/' and 0 */
+  int width, height;       /* upright, with square pixels; 0 where the file is no video, as below */
+  int64_t frames;          /* counted by decoding */
+  double fps;
+  int variable_rate;
+  const char *caption; /* UTF-8 of one line, "" if it is meant to be empty; NULL: none, or not UTF-8 */
+  int usable;
+  char reason[256]; /* why not; "" if usable */
+};
+/* Looks at every file of a folder, sorted by name, and calls clip for each (strings live until it returns).
+ * Captions, texts and hidden files are passed over. Nothing is written. 0 (also if no clip can be used),
+ * MS_EINPUT (folder cannot be read), MS_ECANCELLED, MS_ENOMEM. Takes the time of decoding all files. With
+ * MS_CAPTION_ERROR a clip without a caption is not usable, and ms_clip_folder_open refuses the folder. */
+int ms_clip_folder_check(const char *folder, enum ms_missing_caption on_missing,
+                         void (*clip)(void *data, const struct ms_clip_check *check), void *data,
+                         const atomic_int *cancel, struct ms_error *error);
+
 /* A folder of clips (every file that FFmpeg opens) with captions NAME.txt. The table of used and skipped
  * files, one line each with size, frames, fps and the reason, goes to hooks->log. MS_EINPUT names folder and
  * extensions seen if no clip can be used. */

@@ -19,7 +19,7 @@ struct folder_clip {
   char *path, *caption;
   int width, height;
   int64_t frames;
-  double fps, duration;
+  double fps;
 };
 
 struct folder {
@@ -107,18 +107,39 @@ static int only_clips(const struct dirent *entry) {
   return !is_helper_file(entry->d_name);
 }
 
-static void log_clip(const struct ms_hooks *hooks, enum ms_log_level level, const char *name,
-                     const struct ms_video_info *info, const char *verdict) {
-  char line[1024];
+/* File names may hold any bytes: those that would move a terminal's cursor are written as \\n or \\x1b. */
+static const char *shown_name(const char *name, char *text, size_t size) {
+  size_t used = 0;
+  for (; *name && used + 5 < size; name++) {
+    unsigned char c = (unsigned char)*name;
+    if (c == '\n')
+      used += (size_t)snprintf(text + used, size - used, "\\n");
+    else if (c < 32 || c == 127)
+      used += (size_t)snprintf(text + used, size - used, "\\x%02x", c);
+    else
+      text[used++] = (char)c;
+  }
+  text[used] = 0;
+  return text;
+}
+
+/* A line of the table of clips. */
+static void log_check(const struct ms_hooks *hooks, const struct ms_clip_check *check) {
+  char line[1024], name[400], verdict[300];
   if (!hooks || !hooks->log)
     return;
-  if (info)
-    snprintf(line, sizeof line, "%-32s %4dx%-4d %5lld frames %7.3f fps%s  %s", name, info->width,
-             info->height, (long long)info->frames, info->fps, info->variable_rate ? " (variable)" : "",
+  shown_name(check->name, name, sizeof name);
+  if (!check->usable)
+    snprintf(verdict, sizeof verdict, "skipped: %s", check->reason);
+  else
+    snprintf(verdict, sizeof verdict, "%s", check->caption[0] ? "used" : "used, with an empty caption");
+  if (check->frames > 0)
+    snprintf(line, sizeof line, "%-32s %4dx%-4d %5lld frames %7.3f fps%s  %s", name, check->width,
+             check->height, (long long)check->frames, check->fps, check->variable_rate ? " (variable)" : "",
              verdict);
   else
     snprintf(line, sizeof line, "%-32s %s", name, verdict);
-  hooks->log(hooks->data, level, line);
+  hooks->log(hooks->data, check->usable ? MS_LOG_INFO : MS_LOG_WARNING, line);
 }
 
 /* The caption beside a clip: NAME.txt with the clip's ending cut off. Returns 1, 0 (none, or empty), or an
@@ -165,95 +186,195 @@ static int read_caption(const char *path, char **caption, struct ms_error *error
   return 1;
 }
 
-/* One file: a clip of the folder, or skipped with a reason. Negative only where the whole folder must be
- * refused. */
-static int add_file(struct folder *folder, const char *directory, const char *name,
-                    enum ms_missing_caption on_missing, const struct ms_hooks *hooks,
-                    struct ms_error *error) {
-  struct folder_clip *clip = &folder->clips[folder->count];
+/* The clip cannot be used, and why. */
+static void set_aside(struct ms_clip_check *check, const char *reason) {
+  char shown[256];
+  check->usable = 0;
+  snprintf(check->reason, sizeof check->reason, "%s", shown_name(reason, shown, sizeof shown));
+}
+
+/* Looks at one file. *caption is owned by the caller. Returns 0, or an error that is not about this file; a
+ * file that stands in the way of the whole folder is also told in *refusal. */
+static int check_file(const char *path, enum ms_missing_caption on_missing, struct ms_clip_check *check,
+                      char **caption, struct ms_error *refusal, struct ms_error *error) {
   struct ms_video *video = NULL;
   struct ms_error why = {0};
-  char verdict[600];
-  size_t room = strlen(directory) + strlen(name) + 2;
-  int code, captioned;
-  memset(clip, 0, sizeof *clip);
-  clip->path = malloc(room);
-  if (!clip->path)
-    return ms_error_set(error, MS_ENOMEM, "out of memory");
-  snprintf(clip->path, room, "%s/%s", directory, name);
-  code = ms_video_open(&video, clip->path, &why);
+  char shown[400];
+  int code = ms_video_open(&video, path, &why), captioned;
+  *caption = NULL;
+  shown_name(path, shown, sizeof shown);
   if (code == 0)
     code = ms_video_count(video, &why);
   if (code == 0 && ms_video_info(video)->frames < 1)
     code = ms_error_set(&why, MS_EINPUT, "no frame can be decoded");
-  if (code < 0) {
-    snprintf(verdict, sizeof verdict, "skipped: %s", why.message);
-    log_clip(hooks, MS_LOG_WARNING, name, NULL, verdict);
-    ms_video_close(&video);
-    free(clip->path);
-    return 0;
-  }
-  captioned = read_caption(clip->path, &clip->caption, error);
-  if (captioned == 0 && on_missing == MS_CAPTION_EMPTY) {
-    clip->caption = strdup("");
-    captioned = 1;
-  }
-  if (captioned == 1) {
+  if (code == 0) {
     const struct ms_video_info *info = ms_video_info(video);
-    clip->width = info->width;
-    clip->height = info->height;
-    clip->frames = info->frames;
-    clip->fps = info->fps > 0 ? info->fps : 25;
-    log_clip(hooks, MS_LOG_INFO, name, info, clip->caption[0] ? "used" : "used, with an empty caption");
-    folder->count++;
-  } else {
-    if (captioned == 0 && on_missing == MS_CAPTION_SKIP)
-      log_clip(hooks, MS_LOG_WARNING, name, ms_video_info(video), "skipped: no caption");
-    else if (captioned == 0)
-      captioned = ms_error_set(
-          error, MS_EINPUT,
-          "\"%s\" has no caption: write one sentence into a .txt file of the same name, or choose "
-          "--on-missing-caption empty or skip",
-          clip->path);
-    free(clip->path);
+    check->width = info->width;
+    check->height = info->height;
+    check->frames = info->frames;
+    check->fps = info->fps > 0 ? info->fps : 25;
+    check->variable_rate = info->variable_rate;
   }
   ms_video_close(&video);
-  return captioned < 0 ? captioned : 0;
+  if (code < 0) {
+    set_aside(check, why.message);
+    return code == MS_ENOMEM ? ms_error_set(error, code, "%s", why.message) : 0;
+  }
+  captioned = read_caption(path, caption, &why);
+  if (captioned == 0 && on_missing == MS_CAPTION_EMPTY) {
+    *caption = strdup("");
+    captioned = *caption ? 1 : ms_error_set(&why, MS_ENOMEM, "out of memory");
+  }
+  check->caption = *caption;
+  check->usable = captioned == 1;
+  if (captioned == MS_ENOMEM)
+    return ms_error_set(error, MS_ENOMEM, "%s", why.message);
+  if (captioned < 0) {
+    set_aside(check, "its caption is not UTF-8 text");
+    ms_error_set(refusal, captioned, "%s", why.message);
+  } else if (captioned == 0) {
+    set_aside(check, "no caption");
+    if (on_missing == MS_CAPTION_ERROR)
+      ms_error_set(refusal, MS_EINPUT,
+                   "\"%s\" has no caption: write one sentence into a .txt file of the same name, or choose "
+                   "--on-missing-caption empty or skip",
+                   shown);
+  }
+  return 0;
+}
+
+/* The files of a folder in order of their names. */
+struct listing {
+  struct dirent **entries;
+  int count;
+};
+
+static int list_files(struct listing *listing, const char *path, struct ms_error *error) {
+  listing->count = scandir(path, &listing->entries, only_clips, alphasort);
+  if (listing->count < 0)
+    return ms_error_set(error, MS_EINPUT, "cannot read the folder \"%s\": %s", path, strerror(errno));
+  return 0;
+}
+
+static void release_listing(struct listing *listing) {
+  for (int i = 0; i < listing->count; i++)
+    free(listing->entries[i]);
+  free(listing->entries);
+}
+
+/* Calls see for each file; what it returns below 0 ends the walk. *caption may be taken by setting it NULL.
+ */
+typedef int (*see_fn)(void *data, const struct ms_clip_check *check, char **path, char **caption,
+                      const struct ms_error *refusal, struct ms_error *error);
+
+static int walk(const struct listing *listing, const char *folder, enum ms_missing_caption on_missing,
+                see_fn see, void *data, const atomic_int *cancel, struct ms_error *error) {
+  int code = 0;
+  for (int i = 0; i < listing->count && code == 0; i++) {
+    const char *name = listing->entries[i]->d_name;
+    size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(room), *caption = NULL;
+    struct ms_clip_check check = {.name = name, .path = path};
+    struct ms_error refusal = {0};
+    if (!path)
+      return ms_error_set(error, MS_ENOMEM, "out of memory");
+    snprintf(path, room, "%s/%s", folder, name);
+    if (cancel && atomic_load(cancel))
+      code = ms_error_set(error, MS_ECANCELLED, "stopped while looking at the clips of \"%s\"", folder);
+    if (code == 0)
+      code = check_file(path, on_missing, &check, &caption, &refusal, error);
+    if (code == 0)
+      code = see(data, &check, &path, &caption, &refusal, error);
+    free(path);
+    free(caption);
+  }
+  return code;
+}
+
+struct telling {
+  void (*clip)(void *data, const struct ms_clip_check *check);
+  void *data;
+};
+
+static int tell_clip(void *data, const struct ms_clip_check *check, char **path, char **caption,
+                     const struct ms_error *refusal, struct ms_error *error) {
+  struct telling *telling = data;
+  telling->clip(telling->data, check);
+  return 0;
+}
+
+int ms_clip_folder_check(const char *folder, enum ms_missing_caption on_missing,
+                         void (*clip)(void *data, const struct ms_clip_check *check), void *data,
+                         const atomic_int *cancel, struct ms_error *error) {
+  struct telling telling = {clip, data};
+  struct listing listing;
+  int code = list_files(&listing, folder, error);
+  if (code < 0)
+    return code;
+  code = walk(&listing, folder, on_missing, tell_clip, &telling, cancel, error);
+  release_listing(&listing);
+  return code;
+}
+
+struct gathering {
+  struct folder *folder;
+  const struct ms_hooks *hooks;
+};
+
+/* Takes a clip that can be used. */
+static int gather_clip(void *data, const struct ms_clip_check *check, char **path, char **caption,
+                       const struct ms_error *refusal, struct ms_error *error) {
+  struct gathering *gathering = data;
+  struct folder *folder = gathering->folder;
+  if (refusal->code)
+    return ms_error_set(error, refusal->code, "%s", refusal->message);
+  log_check(gathering->hooks, check);
+  if (check->usable) {
+    folder->clips[folder->count++] = (struct folder_clip){.path = *path,
+                                                          .caption = *caption,
+                                                          .width = check->width,
+                                                          .height = check->height,
+                                                          .frames = check->frames,
+                                                          .fps = check->fps};
+    *path = *caption = NULL;
+  }
+  return 0;
 }
 
 /* "no clip in X can be used: it holds a.doc, b.pdf": up to five names. */
 static int refuse_empty(const char *path, struct dirent **entries, int entry_count, struct ms_error *error) {
   char seen[300] = "";
   size_t used = 0;
-  for (int i = 0; i < entry_count && i < 5; i++)
+  for (int i = 0; i < entry_count && i < 5; i++) {
+    char name[64];
     used += (size_t)snprintf(seen + used, used < sizeof seen ? sizeof seen - used : 0, "%s%.40s",
-                             i ? ", " : "", entries[i]->d_name);
+                             i ? ", " : "", shown_name(entries[i]->d_name, name, sizeof name));
+  }
   return ms_error_set(error, MS_EINPUT, "no clip in \"%s\" can be used: %s%s", path,
                       entry_count ? "it holds " : "there is no video file in it", seen);
 }
 
 int ms_clip_folder_open(struct ms_clip_source *source, const char *path, enum ms_missing_caption on_missing,
                         const struct ms_hooks *hooks, struct ms_error *error) {
-  struct dirent **entries = NULL;
+  struct listing listing;
+  struct gathering gathering = {.hooks = hooks};
   struct folder *folder;
-  int count = scandir(path, &entries, only_clips, alphasort), code = 0;
+  int code = list_files(&listing, path, error);
   memset(source, 0, sizeof *source);
-  if (count < 0)
-    return ms_error_set(error, MS_EINPUT, "cannot read the folder \"%s\": %s", path, strerror(errno));
-  folder = calloc(1, sizeof *folder);
+  if (code < 0)
+    return code;
+  folder = gathering.folder = calloc(1, sizeof *folder);
   if (folder) {
-    folder->clips = calloc((size_t)count + 1, sizeof *folder->clips);
+    folder->clips = calloc((size_t)listing.count + 1, sizeof *folder->clips);
     folder->name = strdup(path);
   }
   if (!folder || !folder->clips || !folder->name)
     code = ms_error_set(error, MS_ENOMEM, "out of memory");
-  for (int i = 0; i < count && code == 0; i++)
-    code = add_file(folder, path, entries[i]->d_name, on_missing, hooks, error);
+  if (code == 0)
+    code = walk(&listing, path, on_missing, gather_clip, &gathering, hooks ? hooks->cancel : NULL, error);
   if (code == 0 && !folder->count)
-    code = refuse_empty(path, entries, count, error);
-  for (int i = 0; i < count; i++)
-    free(entries[i]);
-  free(entries);
+    code = refuse_empty(path, listing.entries, listing.count, error);
+  release_listing(&listing);
   if (code < 0) {
     folder_close(folder);
     return code;
