@@ -1,0 +1,111 @@
+/* What a job will need and how long it will take, known before anything is allocated.
+ *
+ *   struct ms_rates rates;
+ *   struct ms_plan plan;
+ *   if (ms_rates_load (&rates, cache_path, &machine, NULL) < 0 &&
+ *       (code = ms_rates_measure (&rates, &machine, scratch_folder, NULL, &error)) == 0)
+ *     ms_rates_save (&rates, cache_path, NULL);
+ *   job.width = 320; job.height = 192; job.frames = 97;
+ *   if (ms_plan_generate (&job, &machine, &rates, &plan, &error) == 0 && !plan.fits)
+ *     ... plan.short_of, plan.short_bytes, plan.suggestions ...
+ *
+ * Plans are arithmetic on a model's configuration: no weights are read, so one of 105 G parameters is planned
+ * like a small one. A plan takes a few milliseconds, keeps nothing, and any number of threads may make plans
+ * at once. Jobs are resident ones: the whole model is in memory.
+ *
+ * `model` of a job is a model's name or folder, or the path of a configuration file (one that ends in
+ * ".json", such as data/configs/megaslide-105b.json). What a job leaves open comes from the model. A prompt
+ * and an output are not needed; if an output is named, the free space of its folder is looked at. */
+#pragma once
+#include "ms-generate.h"
+#include "ms-train.h"
+
+/* How fast DiT layers of one width go, all threads together. FLOPs are counted as model FLOPs (multiply-adds
+ * twice). Everything else that a layer does (norms, rotation, packing) is inside these figures. */
+struct ms_layer_rates {
+  int dim;              /* channels that the figures were measured at */
+  double product;       /* FLOP/s of matrix products and cross-attention in a forward pass */
+  double dense, slide;  /* FLOP/s of dense and window attention, of 3D-DSA with its offset head */
+  double train_product; /* the same in a step of training: model FLOPs (three times the forward pass's) */
+  double train_dense, train_slide; /* over the seconds of both passes */
+};
+
+struct ms_rates {
+  char name[128];   /* the processor's, or the hardware profile's */
+  char version[32]; /* of the program that measured */
+  int threads;
+  int profile; /* 1: from a hardware profile; the machine's own memory and disk are not looked at */
+  /* What a machine of the profile has, in bytes; 0: no limit known. device_memory 0: computes in the host. */
+  uint64_t host_memory, device_memory, disk_free;
+  struct ms_layer_rates layers[2]; /* of 256 and 1536 channels; other widths lie between or beside them */
+  double layer_seconds;            /* fixed cost of one layer of one pass */
+  double decode, encode;           /* FLOP/s of the codec's decoder and encoder */
+  double video;                    /* pixels a second that are compressed, written and verified */
+  double video_seconds;            /* fixed cost of a file */
+  double update;                   /* parameters a second: AdamW, moving average, packing for the kernels */
+  double load;                     /* bytes of weights a second: read and packed */
+  double link, disk;               /* bytes a second between host and device, and of the disk; 0: not known */
+};
+
+/* Measures this machine in about two seconds. Small files are written to `folder` (an existing one) and
+ * removed. 0, MS_ENOMEM, MS_EOUTPUT, MS_ECANCELLED. */
+int ms_rates_measure(struct ms_rates *rates, const struct ms_machine *machine, const char *folder,
+                     const struct ms_hooks *hooks, struct ms_error *error);
+/* Reads rates that were saved. With a machine they must have been measured by this version of the program on
+ * this processor with as many threads, else MS_EINPUT and they should be measured anew. machine NULL: the
+ * file is a hardware profile (data/hardware/). MS_EINPUT: no such file, or a key is missing or out of range.
+ */
+int ms_rates_load(struct ms_rates *rates, const char *path, const struct ms_machine *machine,
+                  struct ms_error *error);
+/* Written whole or not at all; the folder must exist. MS_EOUTPUT. */
+int ms_rates_save(const struct ms_rates *rates, const char *path, struct ms_error *error);
+
+enum ms_plan_change { MS_PLAN_SIZE, MS_PLAN_FRAMES, MS_PLAN_BATCH };
+
+/* Settings near the asked ones that fit: one thing changed, everything else as asked. */
+struct ms_plan_suggestion {
+  enum ms_plan_change change;
+  int width, height, frames, batch; /* all of them, changed or not; batch 0: of a clip that is generated */
+  uint64_t host_bytes, device_bytes;
+  double seconds; /* as of the plan */
+};
+
+#define MS_PLAN_SUGGESTIONS 4
+
+struct ms_plan {
+  /* what the job comes to, its open settings filled in from the model */
+  int width, height, frames, steps, batch;
+  double fps;
+  int64_t parameters;      /* of the DiT */
+  int64_t tokens;          /* of one clip's lattice at full size, padding included */
+  int64_t tokens_per_step; /* train: of all clips of a step; generate: `tokens` */
+  double flops;            /* executed, recomputation included: of the clip, or of one step of training */
+  double model_flops;      /* the same without recomputation */
+  uint64_t host_bytes;     /* peak of the process, programs and libraries included */
+  uint64_t device_bytes;   /* peak on the device; 0 where the host computes */
+  uint64_t disk_bytes;     /* written at most at one time: clip, states, checkpoints */
+  uint64_t moved_bytes;    /* between disk, host and device: of the clip, or of one step */
+  uint64_t host_budget, device_budget, disk_free; /* what they are held against; 0: no limit known */
+  double seconds;     /* of the clip, loading and file included; train: of one step */
+  double job_seconds; /* train: of all steps, loading and checkpoints included; generate: `seconds` */
+  double exposed_transfer_seconds; /* transfers that no computing hides; 0: the job is resident */
+  double load_seconds, decode_seconds, encode_seconds; /* of the clip: model, codec's decoder, video file */
+  int stage_count; /* generate: its stages, with the seconds of each (enlarging into it included) */
+  struct ms_generate_stage stages[MS_GENERATE_MAX_STAGES];
+  double stage_seconds[MS_GENERATE_MAX_STAGES];
+  int fits;
+  const char *short_of; /* "host", "device" or "disk"; NULL: it fits */
+  uint64_t short_bytes; /* by how much */
+  int suggestion_count; /* 0: it fits, or nothing near does */
+  struct ms_plan_suggestion suggestions[MS_PLAN_SUGGESTIONS];
+};
+
+/* 0 whether it fits or not, or MS_EUSAGE (a value that cannot be), MS_EINPUT (model), MS_ENOMEM. rates must
+ * be known; machine->host_memory 0: 70 % of what is available now, or of what the profile has. Threads: any.
+ * Does not block beyond reading the model's description. */
+int ms_plan_generate(const struct ms_generate_job *job, const struct ms_machine *machine,
+                     const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error);
+/* The same for a training job. clips: how many clips the data set has, 0: not known, then a few dozen are
+ * assumed. */
+int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms_machine *machine,
+                  const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error);
