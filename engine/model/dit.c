@@ -246,6 +246,19 @@ static double attention_work(const struct ms_dit *dit, const struct ms_attention
   return 2 * tokens * keys * dim;
 }
 
+double ms_dit_attention_flops(const struct ms_dit *dit, const int lattice[3], int coarse,
+                              enum ms_attention_kind kind) {
+  const struct ms_dit_config *c = &dit->config;
+  int size[3] = {lattice[0] / c->patch[0], lattice[1] / c->patch[1], lattice[2] / c->patch[2]};
+  double work = 0;
+  for (int i = 0; i < c->layers; i++) {
+    const struct ms_attention_config *attention = coarse ? &c->coarse_attention[i] : &c->attention[i];
+    if (attention->kind == kind)
+      work += attention_work(dit, attention, size);
+  }
+  return 2 * work;
+}
+
 double ms_dit_forward_flops(const struct ms_dit *dit, const int lattice[3], int coarse) {
   const struct ms_dit_config *c = &dit->config;
   int size[3];

@@ -91,5 +91,8 @@ int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const 
  * (no recomputation), and bytes of activations that forward / backward need at their peak. */
 double ms_dit_forward_flops(const struct ms_dit *dit, const int lattice[3], int coarse);
 size_t ms_dit_activation_bytes(const struct ms_dit *dit, const struct ms_dit_batch *batch, int training);
+/* The part of the FLOPs that layers of one kind spend on self-attention, in 3D-DSA with its offset head. */
+double ms_dit_attention_flops(const struct ms_dit *dit, const int lattice[3], int coarse,
+                              enum ms_attention_kind kind);
 /* Mean |Delta| in tokens per layer of the last forward (0 for layers without 3D-DSA); out [layers]. */
 void ms_dit_offset_means(const struct ms_dit *dit, float *out);
