@@ -1,0 +1,36 @@
+/* The library: every clip that was made or added, newest first. A GListModel of MsaClip, filled from the
+ * store; thousands of clips cost a row each until they are looked at. Main thread only, nothing blocks. */
+#pragma once
+#include "msa-clip.h"
+#include <gio/gio.h>
+
+#define MSA_TYPE_LIBRARY (msa_library_get_type())
+G_DECLARE_FINAL_TYPE(MsaLibrary, msa_library, MSA, LIBRARY, GObject)
+
+void msa_library_set_starred(MsaLibrary *library, MsaClip *clip, gboolean starred);
+/* Moves the file to the trash and the clip out of the list; restore undoes both. */
+void msa_library_trash_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback, gpointer data);
+gboolean msa_library_trash_finish(MsaLibrary *library, GAsyncResult *result, GError **error);
+void msa_library_restore_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback,
+                               gpointer data);
+gboolean msa_library_restore_finish(MsaLibrary *library, GAsyncResult *result, GError **error);
+/* Looks into a file that was dropped: the settings with which it was made, if it carries any, and what of
+ * them this machine cannot reproduce (`notes`: sentences, NULL-terminated, may be empty). Does not add it. */
+typedef struct MsaDropped {
+  MsaGenerateParams *params; /* NULL: a clip without settings */
+  char **notes;
+  int width, height, frames;
+  double fps;
+} MsaDropped;
+void msa_dropped_free(MsaDropped *dropped);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MsaDropped, msa_dropped_free)
+void msa_library_look_async(MsaLibrary *library, const char *path, GCancellable *cancellable,
+                            GAsyncReadyCallback callback, gpointer data);
+MsaDropped *msa_library_look_finish(MsaLibrary *library, GAsyncResult *result, GError **error);
+/* Adds a file that lies elsewhere; the file stays where it is. */
+void msa_library_add_async(MsaLibrary *library, const char *path, GAsyncReadyCallback callback,
+                           gpointer data);
+MsaClip *msa_library_add_finish(MsaLibrary *library, GAsyncResult *result, GError **error);
+/* The last prompts, newest first, without repeats, NULL-terminated; the library's own, valid until its
+ * "prompts-changed" signal. */
+const char *const *msa_library_get_prompts(MsaLibrary *library);

@@ -1,0 +1,41 @@
+/* The models that are here: those that came with the program and the person's own. */
+#pragma once
+#include <gio/gio.h>
+
+#define MSA_TYPE_MODEL (msa_model_get_type())
+G_DECLARE_FINAL_TYPE(MsaModel, msa_model, MSA, MODEL, GObject)
+/* Properties: "name", "verdict" (string: "runs here: about 6 s a clip", "needs 11 GB more memory"), "fits".
+ */
+const char *msa_model_get_name(MsaModel *model);
+const char *msa_model_get_folder(MsaModel *model);
+const char *msa_model_get_family(MsaModel *model);
+const char *msa_model_get_license(MsaModel *model);
+const char *msa_model_get_card(MsaModel *model); /* text of its README.md, "" if none */
+gint64 msa_model_get_parameters(MsaModel *model);
+guint64 msa_model_get_bytes(MsaModel *model);
+int msa_model_get_width(MsaModel *model); /* of its default clip */
+int msa_model_get_height(MsaModel *model);
+int msa_model_get_frames(MsaModel *model);
+int msa_model_get_steps(MsaModel *model);
+double msa_model_get_fps(MsaModel *model);
+double msa_model_get_guidance(MsaModel *model);
+const char *msa_model_get_verdict(MsaModel *model);
+gboolean msa_model_get_fits(MsaModel *model);
+gboolean msa_model_get_own(MsaModel *model); /* in the person's folder, so it can be removed */
+/* Prompts that show what it knows, NULL-terminated, at least three for the starter ("examples" of its
+ * model.json); and sizes it was trained at as "192x128" (from its model.json, may be empty). */
+const char *const *msa_model_get_examples(MsaModel *model);
+const char *const *msa_model_get_sizes(MsaModel *model);
+
+/* A GListModel of MsaModel, the starter first. */
+#define MSA_TYPE_MODELS (msa_models_get_type())
+G_DECLARE_FINAL_TYPE(MsaModels, msa_models, MSA, MODELS, GObject)
+void msa_models_reload(MsaModels *models);                      /* looks at the folders again */
+MsaModel *msa_models_find(MsaModels *models, const char *name); /* borrowed, by name or folder; NULL */
+/* Copies a model folder into the person's own after checking every tensor. progress as in msa-export.h. */
+void msa_models_import_async(MsaModels *models, const char *from, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer data);
+gboolean msa_models_import_finish(MsaModels *models, GAsyncResult *result, GError **error);
+/* Moves one of the person's own to the trash. */
+void msa_models_remove_async(MsaModels *models, MsaModel *model, GAsyncReadyCallback callback, gpointer data);
+gboolean msa_models_remove_finish(MsaModels *models, GAsyncResult *result, GError **error);
