@@ -2,7 +2,8 @@
 #pragma once
 #include "msa-job.h"
 
-/* A curve: y over x, appended in order of x. Main thread only. Signal "changed". */
+/* A curve: y over x, appended in order of x; y may be NaN (a gap). Main thread only. Signal "changed"
+ * (guint64: index of the first point that is new or was replaced), once an append. */
 #define MSA_TYPE_SERIES (msa_series_get_type())
 G_DECLARE_FINAL_TYPE(MsaSeries, msa_series, MSA, SERIES, GObject)
 MsaSeries *msa_series_new(const char *name);
@@ -12,7 +13,7 @@ gsize msa_series_get_length(MsaSeries *series);
 const double *msa_series_get_x(MsaSeries *series);
 const double *msa_series_get_y(MsaSeries *series);
 /* Points at the end; points whose x is not above the last one replace it from there (a resumed run repeats
- * steps). */
+ * steps). Points without a finite x are left out. */
 void msa_series_append(MsaSeries *series, const double *x, const double *y, gsize count);
 
 /* A clip made on the way. */
