@@ -28,9 +28,3 @@ int msa_signal_status(int status);
 int msa_command_begin(const struct msa_command *command, int argc, char **argv, void *args, const int *json,
                       const char **positionals, int room, int *count, struct msa_output *output, int *status);
 void msa_command_help(const struct msa_command *command);
-
-/* The folder with models, configurations and recipes: $MEGASLIDE_DATA, or beside the program, or where the
- * source was built. */
-const char *msa_data_folder(char *folder, size_t size);
-/* Where this person's own models are: $XDG_DATA_HOME/megaslide/models. */
-const char *msa_user_models_folder(char *folder, size_t size);

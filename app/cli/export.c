@@ -1,11 +1,6 @@
 /* megaslide export: a clip again in another format, with its settings. */
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "command.h"
-#include "ms-media.h"
-#include "ms-system.h"
+#include "export/export-work.h"
 
 struct args {
   const char *output, *format;
@@ -28,87 +23,34 @@ static const struct msa_option options[] = {
     {0},
 };
 
-static int choose_format(const struct args *args, struct ms_encoder_params *params, struct ms_error *error) {
-  static const char *const names[] = {"h264", "h265", "av1", "vp9", "prores", "ffv1", "gif", "png"};
-  if (!args->format)
-    return ms_format_from_path(args->output, &params->format, error);
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (!strcmp(names[i], args->format))
-      params->format = (enum ms_format)i;
-  return 0;
-}
-
-static int copy_frames(struct ms_video *video, struct ms_encoder *encoder, int64_t frames,
-                       struct msa_output *output, struct ms_error *error) {
-  const struct ms_video_info *info = ms_video_info(video);
-  uint8_t *rgb = malloc((size_t)info->width * info->height * 3);
-  const double start = ms_seconds();
-  double time;
-  int status = rgb ? 0
-                   : ms_error_set(error, MS_ENOMEM, "a frame of %dx%d does not fit in memory", info->width,
-                                  info->height);
-  for (int64_t done = 0; status >= 0;) {
-    if (atomic_load(msa_cancel_flag())) {
-      status = ms_error_set(error, MS_ECANCELLED, "stopped; nothing was written");
-      break;
-    }
-    status = ms_video_read(video, 0, 0, NULL, rgb, &time, error);
-    if (status <= 0)
-      break;
-    status = ms_encoder_write(encoder, rgb, error);
-    done++;
-    const double seconds = ms_seconds() - start;
-    msa_output_progress(
-        output, &(struct ms_progress){.phase = "encode",
-                                      .done = done,
-                                      .total = frames,
-                                      .seconds = seconds,
-                                      .seconds_left = seconds / (double)done * (double)(frames - done)});
-  }
-  free(rgb);
-  return status;
-}
-
-/* The new file would take the place of the clip, whose pixels are then lost. */
-static int is_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+static void tell_progress(void *data, int64_t done, int64_t frames, double seconds, double seconds_left) {
+  msa_output_progress(data, &(struct ms_progress){.phase = "encode",
+                                                  .done = done,
+                                                  .total = frames,
+                                                  .seconds = seconds,
+                                                  .seconds_left = seconds_left});
 }
 
 static int export(const struct args *args, const char *clip, struct msa_output *output,
                   struct ms_error *error) {
-  struct ms_encoder_params params = ms_encoder_params_default();
-  struct ms_video *video = NULL;
-  struct ms_encoder *encoder = NULL;
-  int status = choose_format(args, &params, error);
-  if (status == 0)
-    status = ms_video_open(&video, clip, error);
-  if (status == 0)
-    status = ms_video_count(video, error);
+  const struct msa_export_work work = {.clip = clip,
+                                       .output = args->output,
+                                       .format = args->format,
+                                       .quality = (int)args->quality,
+                                       .fps = args->fps,
+                                       .cancel = msa_cancel_flag(),
+                                       .progress = tell_progress,
+                                       .data = output};
+  struct msa_export_result result;
+  const int status = msa_export_run(&work, &result, error);
   if (status == 0) {
-    const struct ms_video_info *info = ms_video_info(video);
-    params.width = info->width;
-    params.height = info->height;
-    params.fps = args->fps > 0 ? args->fps : info->fps;
-    params.quality = (int)args->quality;
-    params.comment = ms_video_comment(video);
-    status = ms_encoder_open(&encoder, args->output, &params, error);
-  }
-  if (status == 0)
-    status = copy_frames(video, encoder, ms_video_info(video)->frames, output, error);
-  if (status == 0)
-    status = ms_encoder_finish(encoder, error);
-  ms_encoder_close(&encoder);
-  if (status == 0) {
-    const struct ms_video_info *info = ms_video_info(video);
     msa_output_event(output, "result",
                      json_pack("{s:o, s:I, s:i, s:i, s:f}", "output", msa_json_text(args->output), "frames",
-                               (json_int_t)info->frames, "width", params.width, "height", params.height,
-                               "fps", params.fps));
-    msa_output_say(output, "%s: %lld frames of %dx%d at %g a second", args->output, (long long)info->frames,
-                   params.width, params.height, params.fps);
+                               (json_int_t)result.frames, "width", result.width, "height", result.height,
+                               "fps", result.fps));
+    msa_output_say(output, "%s: %lld frames of %dx%d at %g a second", args->output, (long long)result.frames,
+                   result.width, result.height, result.fps);
   }
-  ms_video_close(&video);
   return status;
 }
 
@@ -124,8 +66,6 @@ static int run(const struct msa_command *command, int argc, char **argv) {
     status = ms_error_set(&error, MS_EUSAGE, "which clip?");
   else if (!args.output)
     status = ms_error_set(&error, MS_EUSAGE, "no new file: give one with -o FILE");
-  else if (is_same_file(clip, args.output))
-    status = ms_error_set(&error, MS_EUSAGE, "\"%.300s\" is the clip itself: name another file", args.output);
   else
     status = export(&args, clip, &output, &error);
   return msa_output_finish(&output, status < 0 ? msa_output_failure(&output, &error) : 0);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/folders.h"
+
 void msa_folders_find(struct msa_folders *folders) {
   msa_data_folder(folders->data, sizeof folders->data);
   msa_user_models_folder(folders->user_models, sizeof folders->user_models);

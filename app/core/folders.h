@@ -1,0 +1,10 @@
+/* Where the program's data and a person's files lie. Plain C, for both programs; blocks on the disk a little.
+ */
+#pragma once
+#include <stddef.h>
+
+/* The folder with models, configurations and recipes: $MEGASLIDE_DATA, or beside the program, or where the
+ * source was built. Returns `folder`. */
+const char *msa_data_folder(char *folder, size_t size);
+/* Where this person's own models are: $XDG_DATA_HOME/megaslide/models. Need not exist. Returns `folder`. */
+const char *msa_user_models_folder(char *folder, size_t size);
