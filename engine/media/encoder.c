@@ -106,6 +106,10 @@ static const char *find_encoder(const struct format *format) {
   return NULL;
 }
 
+int ms_format_available(enum ms_format format) {
+  return find_encoder(&formats[format]) != NULL;
+}
+
 static int check_params(const char *path, const struct ms_encoder_params *params, struct ms_error *error) {
   const struct format *format = &formats[params->format];
   int i = container_of(path);

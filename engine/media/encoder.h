@@ -30,6 +30,8 @@ int ms_format_from_path(const char *path, enum ms_format *format, struct ms_erro
 /* The same from a name (h264, h265, av1, vp9, prores, ffv1, gif, png), and the name of a format. */
 int ms_format_from_name(const char *name, enum ms_format *format, struct ms_error *error);
 const char *ms_format_name(enum ms_format format);
+/* Whether this system's FFmpeg has an encoder for it. Quick; any thread. */
+int ms_format_available(enum ms_format format);
 
 struct ms_encoder;
 /* Checks that the folder exists and can be written and that there is an encoder, before anything costly:

@@ -420,3 +420,7 @@ int ms_video_read(struct ms_video *video, int width, int height, const int crop[
                            width ? width : crop[2], height ? height : crop[3], rgb, error);
   return code < 0 ? code : 1;
 }
+
+int ms_video_skip(struct ms_video *video, double *time, struct ms_error *error) {
+  return next_frame(video, time, error);
+}

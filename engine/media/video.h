@@ -31,4 +31,6 @@ int ms_video_count(struct ms_video *video, struct ms_error *error);
  * 0 at the end, or an error. */
 int ms_video_read(struct ms_video *video, int width, int height, const int crop[4], uint8_t *rgb,
                   double *time, struct ms_error *error);
+/* Passes over the next frame without converting it. Returns as ms_video_read. */
+int ms_video_skip(struct ms_video *video, double *time, struct ms_error *error);
 int ms_video_rewind(struct ms_video *video, struct ms_error *error);

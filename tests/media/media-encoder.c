@@ -71,6 +71,7 @@ static void check_clip(const struct clip *clip) {
   double time, worst = 99, late = 0;
   int n = 0, code = encode(clip->name, clip->format, 24, FRAMES, comment, &error);
   check_ok(code == 0 && scratch_exists(clip->name), "%s is written %s", clip->name, error.message);
+  check_ok(ms_format_available(clip->format) == (code == 0), "and its format was said to be available");
   if (code < 0 || ms_video_open(&video, scratch_path(clip->name), &error) < 0) {
     check_ok(0, "%s opens: %s", clip->name, error.message);
     return;
