@@ -1,15 +1,10 @@
-/* Where the Studio's files lie; inside the app only. Paths are worked out without looking at the disk, so
- * this may be done on the main thread; the folders are made when the store is opened. */
+/* Where the program's data and a person's files lie. Plain C, for both programs; blocks on the disk a little.
+ */
 #pragma once
-#include <glib.h>
+#include <stddef.h>
 
-struct msa_studio_folders {
-  char *program; /* the program's data: models, configurations, recipes */
-  char *home;    /* $XDG_DATA_HOME/megaslide; the others but the cache lie in it */
-  char *clips, *models, *runs;
-  char *jobs;  /* states of unfinished clips, one folder each, named by the job's number */
-  char *store; /* the file studio.db */
-  char *cache; /* $XDG_CACHE_HOME/megaslide */
-};
-struct msa_studio_folders *msa_studio_folders_new(void);
-void msa_studio_folders_free(struct msa_studio_folders *folders);
+/* The folder with models, configurations and recipes: $MEGASLIDE_DATA, or beside the program, or where the
+ * source was built. Returns `folder`. */
+const char *msa_data_folder(char *folder, size_t size);
+/* Where this person's own models are: $XDG_DATA_HOME/megaslide/models. Need not exist. Returns `folder`. */
+const char *msa_user_models_folder(char *folder, size_t size);

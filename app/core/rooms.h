@@ -1,7 +1,7 @@
 /* What the rooms of the app need of each other and the window does not see. Main thread only, nothing blocks.
  */
 #pragma once
-#include "core/folders.h"
+#include "core/studio-folders.h"
 #include "msa-clip.h"
 #include "msa-library.h"
 #include "msa-models.h"

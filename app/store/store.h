@@ -14,7 +14,7 @@
  * MSA_ERROR_STORE with a sentence for a person. What fails without a callback is told to the handler of
  * msa_store_on_error. */
 #pragma once
-#include "core/folders.h"
+#include "core/studio-folders.h"
 #include "msa-error.h"
 #include "msa-job.h"
 #include <gio/gio.h>
