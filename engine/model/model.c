@@ -23,7 +23,7 @@ static int in_range(double value, double low, double high) {
   return isfinite(value) && value >= low && value <= high;
 }
 
-static int read_defaults(struct ms_model *model, struct ms_error *error) {
+static int read_defaults(struct ms_model *model, const char *path, struct ms_error *error) {
   struct ms_model_defaults *d = &model->defaults;
   const json_t *sampling = json_object_get(model->root, "sampling");
   const json_t *size = json_array_get(json_object_get(model->root, "sizes"), 0);
@@ -44,10 +44,9 @@ static int read_defaults(struct ms_model *model, struct ms_error *error) {
       !in_range(values[0], 0.1, 1000) || !in_range(values[1], 1, 1000) || !in_range(values[2], 0, 100) ||
       !in_range(values[3], 0.01, 100) || !in_range(values[4], 16, 4096) || !in_range(values[5], 0.001, 1) ||
       !in_range(values[6], 1, 1000))
-    return ms_error_set(
-        error, MS_EINPUT,
-        "\"%s/model.json\": a value of \"sizes\", \"frames\", \"fps\" or \"sampling\" is out of range",
-        model->folder);
+    return ms_error_set(error, MS_EINPUT,
+                        "\"%s\": a value of \"sizes\", \"frames\", \"fps\" or \"sampling\" is out of range",
+                        path);
   d->width = (int)width;
   d->height = (int)height;
   d->frames = (int)count;
@@ -60,25 +59,17 @@ static int read_defaults(struct ms_model *model, struct ms_error *error) {
   d->refine_steps = (int)values[6];
   d->sampler = MS_SAMPLER_EULER;
   if (sampler && ms_sampler_kind_from_name(sampler, &d->sampler) < 0)
-    return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": unknown sampler \"%s\"", model->folder,
-                        sampler);
+    return ms_error_set(error, MS_EINPUT, "\"%s\": unknown sampler \"%s\"", path, sampler);
   return 0;
 }
 
-int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *error) {
-  char path[1200], *text = NULL;
+int ms_model_read_file(struct ms_model *model, const char *path, struct ms_error *error) {
+  char *text = NULL;
   size_t size = 0;
-  struct stat info;
   json_error_t bad;
   const char *name;
   int code;
   memset(model, 0, sizeof *model);
-  if (strlen(folder) >= sizeof model->folder)
-    return ms_error_set(error, MS_EINPUT, "path of the model is too long: \"%.200s...\"", folder);
-  snprintf(model->folder, sizeof model->folder, "%s", folder);
-  snprintf(path, sizeof path, "%s/model.json", folder);
-  if (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode))
-    return ms_error_set(error, MS_EINPUT, "there is no model folder \"%s\"", folder);
   code = ms_file_read_all(path, MODEL_JSON_MAX, &text, &size, error);
   if (code < 0)
     return code;
@@ -91,10 +82,26 @@ int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *e
     return code;
   }
   name = json_string_value(json_object_get(model->root, "name"));
-  snprintf(model->name, sizeof model->name, "%s", name ? name : folder);
-  code = read_defaults(model, error);
+  snprintf(model->name, sizeof model->name, "%s", name ? name : path);
+  code = read_defaults(model, path, error);
   if (code < 0)
     ms_model_release(model);
+  return code;
+}
+
+int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *error) {
+  char path[1200];
+  struct stat info;
+  int code;
+  memset(model, 0, sizeof *model);
+  if (strlen(folder) >= sizeof model->folder)
+    return ms_error_set(error, MS_EINPUT, "path of the model is too long: \"%.200s...\"", folder);
+  snprintf(path, sizeof path, "%s/model.json", folder);
+  if (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode))
+    return ms_error_set(error, MS_EINPUT, "there is no model folder \"%s\"", folder);
+  code = ms_model_read_file(model, path, error);
+  if (code == 0)
+    snprintf(model->folder, sizeof model->folder, "%s", folder);
   return code;
 }
 
@@ -200,24 +207,29 @@ int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type
   return code;
 }
 
+int ms_model_load(struct ms_model *model, const char *folder, unsigned parts, enum msk_type dit_type,
+                  enum msk_precision precision, struct ms_error *error) {
+  static const unsigned all[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
+  int code = 0;
+  for (int i = 0; i < 3 && code == 0; i++)
+    if (parts & all[i])
+      code = ms_model_load_part(model, all[i], all[i] == MS_MODEL_DIT ? dit_type : MSK_F32, folder, error);
+  if (code == 0 && (parts & MS_MODEL_TEXT))
+    code = ms_text_prepare(model->text, MSK_PRECISION_F32, 0, error);
+  if (code == 0 && (parts & MS_MODEL_CODEC))
+    code = ms_codec_prepare(model->codec, precision, 0, error);
+  if (code == 0 && (parts & MS_MODEL_DIT))
+    code = ms_dit_prepare(model->dit, precision, 0, error);
+  return code;
+}
+
 int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts,
                   enum msk_type dit_type, enum msk_precision precision, struct ms_error *error) {
-  static const unsigned all[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
   int code = ms_model_read(model, folder, error);
   if (code == 0)
     code = ms_model_open_root(model, compute, model->root, parts, error);
-  for (int i = 0; i < 3 && code == 0; i++) {
-    enum msk_type type = all[i] == MS_MODEL_DIT ? dit_type : MSK_F32;
-    if (!(parts & all[i]))
-      continue;
-    code = ms_model_load_part(model, all[i], type, folder, error);
-  }
-  if (code == 0 && model->text)
-    code = ms_text_prepare(model->text, MSK_PRECISION_F32, 0, error);
-  if (code == 0 && model->codec)
-    code = ms_codec_prepare(model->codec, precision, 0, error);
-  if (code == 0 && model->dit)
-    code = ms_dit_prepare(model->dit, precision, 0, error);
+  if (code == 0)
+    code = ms_model_load(model, folder, parts, dit_type, precision, error);
   if (code < 0)
     ms_model_release(model);
   return code;

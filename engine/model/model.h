@@ -38,6 +38,8 @@ struct ms_model {
 
 /* Reads and checks model.json only. MS_EINPUT names file and key. */
 int ms_model_read(struct ms_model *model, const char *folder, struct ms_error *error);
+/* The same from a file of its own, such as a configuration; the folder stays empty. */
+int ms_model_read_file(struct ms_model *model, const char *path, struct ms_error *error);
 /* Reads, opens the networks named by parts, loads their weights and prepares them for inference:
  * DiT weights as dit_type, products in bf16 (or float32 if precision says so). */
 int ms_model_open(struct ms_model *model, struct ms_compute *compute, const char *folder, unsigned parts,
@@ -47,6 +49,9 @@ void ms_model_release(struct ms_model *model);
  * from a file. */
 int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts,
                        struct ms_error *error);
+/* Weights of the parts named, of an opened model, ready for inference: what ms_model_open does last. */
+int ms_model_load(struct ms_model *model, const char *folder, unsigned parts, enum msk_type dit_type,
+                  enum msk_precision precision, struct ms_error *error);
 int ms_model_load_part(struct ms_model *model, unsigned part, enum msk_type type, const char *folder,
                        struct ms_error *error);
 /* Writes model.json atomically. */
