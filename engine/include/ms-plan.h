@@ -42,6 +42,7 @@ struct ms_rates {
   double decode, encode;           /* FLOP/s of the codec's decoder and encoder */
   double video;                    /* pixels a second that are compressed, written and verified */
   double video_seconds;            /* fixed cost of a file */
+  double gradient;                 /* parameters a second whose gradients a pass of training adds up */
   double update;                   /* parameters a second: AdamW, moving average, packing for the kernels */
   double load;                     /* bytes of weights a second: read and packed */
   double link, disk;               /* bytes a second between host and device, and of the disk; 0: not known */

@@ -275,3 +275,37 @@ json_t *ms_dit_config_write(const struct ms_dit_config *config) {
     json_object_set_new(root, "coarse_attention", write_list(config->coarse_attention, config->layers));
   return root;
 }
+
+void ms_attention_config_describe(const struct ms_attention_config *attention, char *text, size_t size) {
+  if (attention->kind == MS_ATTENTION_DENSE)
+    snprintf(text, size, "dense");
+  else
+    snprintf(text, size, "%s %dx%dx%d",
+             attention->kind == MS_ATTENTION_WINDOW ? "window"
+             : attention->mode == MSK_SLIDE_POINT   ? "dsa point"
+                                                    : "dsa shift",
+             attention->window[0], attention->window[1], attention->window[2]);
+}
+
+int ms_attention_override(json_t *root, const char *kind, const char *name, struct ms_error *error) {
+  json_t *attention = NULL;
+  int bad;
+  if (!strcmp(kind, "dense")) {
+    attention = json_pack("{s:s}", "kind", "dense");
+  } else if (!strcmp(kind, "window")) {
+    attention = json_pack("{s:s, s:[i,i,i]}", "kind", "window", "window", 3, 4, 4);
+  } else if (!strcmp(kind, "dsa")) {
+    const char *now = json_string_value(json_object_get(json_object_get(root, "attention"), "kind"));
+    if (!now || strcmp(now, "dsa"))
+      return ms_error_set(error, MS_EUSAGE,
+                          "model \"%s\" has no 3D-DSA weights: adapt it first, or leave --attention out",
+                          name);
+    attention = json_incref(json_object_get(root, "attention"));
+  } else {
+    return ms_error_set(error, MS_EUSAGE, "there is no attention \"%s\": use dense, window or dsa", kind);
+  }
+  bad = !attention || json_object_set(root, "coarse_attention", attention) < 0 ||
+        json_object_set(root, "attention", attention) < 0;
+  json_decref(attention);
+  return bad ? ms_error_set(error, MS_ENOMEM, "out of memory") : 0;
+}

@@ -19,3 +19,9 @@ json_t *ms_dit_config_write(const struct ms_dit_config *config);
 int ms_attention_config_read(struct ms_attention_config *attention, int heads, const json_t *object,
                              const char *key, struct ms_error *error);
 struct ms_attention_config ms_attention_config_default(enum ms_attention_kind kind, int heads);
+/* "dense", "window 3x4x4", "dsa point 3x5x5" into text. */
+void ms_attention_config_describe(const struct ms_attention_config *attention, char *text, size_t size);
+/* Changes a model's description so that every layer of every stage attends in this way: "dense", "window", or
+ * "dsa", which needs offset heads that the description has already. MS_EUSAGE otherwise; name: of the model,
+ * for the message. */
+int ms_attention_override(json_t *root, const char *kind, const char *name, struct ms_error *error);

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "model/config.h"
 #include "model/model.h"
 #include "msk-cpu.h"
 #include "weights/params-file.h"
@@ -74,17 +75,6 @@ int ms_model_find(const char *name, const char *data_folder, const char *user_fo
                       names.used ? "is: " : "are none", names.text);
 }
 
-static void describe_attention(const struct ms_attention_config *attention, char *text, size_t size) {
-  if (attention->kind == MS_ATTENTION_DENSE)
-    snprintf(text, size, "dense");
-  else
-    snprintf(text, size, "%s %dx%dx%d",
-             attention->kind == MS_ATTENTION_WINDOW ? "window"
-             : attention->mode == MSK_SLIDE_POINT   ? "dsa point"
-                                                    : "dsa shift",
-             attention->window[0], attention->window[1], attention->window[2]);
-}
-
 static uint64_t folder_bytes(const char *folder) {
   uint64_t bytes = 0;
   struct dirent *entry;
@@ -126,8 +116,9 @@ int ms_model_info_read(struct ms_model_info *info, const char *folder, struct ms
     info->frames = model.defaults.frames;
     info->steps = model.defaults.steps;
     info->fps = model.defaults.fps;
-    describe_attention(&config->attention[0], info->attention, sizeof info->attention);
-    describe_attention(&config->coarse_attention[0], info->coarse_attention, sizeof info->coarse_attention);
+    ms_attention_config_describe(&config->attention[0], info->attention, sizeof info->attention);
+    ms_attention_config_describe(&config->coarse_attention[0], info->coarse_attention,
+                                 sizeof info->coarse_attention);
     info->json = json_dumps(model.root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     if (!info->json)
       code = ms_error_set(error, MS_ENOMEM, "out of memory");

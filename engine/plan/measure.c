@@ -1,0 +1,465 @@
+/* Rates of this machine: small networks of random weights, a codec and a video file, each run a few times.
+ *
+ * Whole passes are timed, not kernels, so that what lies between the kernels is in the figures. The cost of a
+ * pass is taken as layers x fixed + products / rate + attention / rate; three lengths of a dense network give
+ * the three unknowns, and 3D-DSA is what a pass with it takes beyond them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "base/system.h"
+#include "media/encoder.h"
+#include "model/codec.h"
+#include "msk-cpu.h"
+#include "plan/plan-private.h"
+#include "train/optimizer.h"
+
+#define LEAST_CALLS 3
+#define SPEND_SECONDS 0.05
+#define CHANNELS 16
+
+struct measure {
+  struct ms_compute compute;
+  const struct ms_hooks *hooks;
+  const char *folder;
+  struct ms_error *error;
+};
+
+struct probe_shape {
+  int dim, ffn, heads, layers, text_dim, text_len, lattice[3];
+  enum ms_attention_kind kind;
+  int training;
+};
+
+struct probe {
+  struct ms_dit *dit;
+  struct ms_dit_batch batch;
+  float time, *latents, *text, *velocity, *grad;
+  const float *texts[1];
+  int rows[1];
+  size_t weight_bytes;
+  double prepare_seconds;
+};
+
+/* Best of several calls; stops early at the first that fails. */
+static int best_seconds(int (*fn)(void *data, struct ms_error *error), void *data, double *seconds,
+                        struct ms_error *error) {
+  double spent = 0;
+  *seconds = 1e30;
+  for (int i = 0; i < 100 && (i < LEAST_CALLS || spent < SPEND_SECONDS); i++) {
+    double start = ms_seconds(), took;
+    int code = fn(data, error);
+    if (code < 0)
+      return code;
+    took = ms_seconds() - start;
+    spent += took;
+    *seconds = took < *seconds ? took : *seconds;
+  }
+  return 0;
+}
+
+static float *normals(int64_t count) {
+  float *x = aligned_alloc(64, ((size_t)count * sizeof *x + 63) / 64 * 64);
+  if (x)
+    for (int64_t i = 0; i < count; i += 4096) {
+      int64_t n = count - i < 4096 ? count - i : 4096;
+      if (i == 0)
+        ms_random_normal_fill(1, 1, 0, x, n);
+      else
+        memcpy(x + i, x, (size_t)n * sizeof *x);
+    }
+  return x;
+}
+
+/* Small weights; offsets that slide and stretch the windows by a token or two, as trained ones do. */
+static void fill_weights(struct ms_compute *compute, struct ms_params *params) {
+  enum { PIECE = 4096 };
+  float values[PIECE];
+  uint16_t *data = params->data, piece[PIECE];
+  ms_random_normal_fill(2, 2, 0, values, PIECE);
+  for (int i = 0; i < PIECE; i++)
+    values[i] *= 0.02f;
+  compute->adamw.f32_to_bf16(values, piece, PIECE);
+  for (int64_t at = 0; at < params->total; at += PIECE)
+    memcpy(data + at, piece, (size_t)(params->total - at < PIECE ? params->total - at : PIECE) * 2);
+  for (int i = 0; i < params->count; i++) {
+    const struct ms_param *param = &params->list[i];
+    struct ms_random random = {.seed = 3, .stream = (uint64_t)i};
+    if (!strstr(param->name, ".offset.out.bias"))
+      continue;
+    for (int64_t j = 0; j < param->count; j += PIECE) {
+      int64_t n = param->count - j < PIECE ? param->count - j : PIECE;
+      for (int64_t k = 0; k < n; k++)
+        values[k] = (float)ms_random_range(&random, -2, 2);
+      compute->adamw.f32_to_bf16(values, data + param->offset + j, n);
+    }
+  }
+}
+
+static int probe_open(struct measure *m, const struct probe_shape *shape, struct probe *probe) {
+  struct ms_dit_config *config = calloc(1, sizeof *config);
+  int64_t volume = (int64_t)CHANNELS * shape->lattice[0] * shape->lattice[1] * shape->lattice[2];
+  struct ms_params *params;
+  double start;
+  int code = 0;
+  memset(probe, 0, sizeof *probe);
+  if (!config)
+    return ms_error_set(m->error, MS_ENOMEM, "out of memory while measuring this machine");
+  *config = (struct ms_dit_config){.dim = shape->dim,
+                                   .ffn = shape->ffn,
+                                   .heads = shape->heads,
+                                   .layers = shape->layers,
+                                   .in_channels = CHANNELS,
+                                   .out_channels = CHANNELS,
+                                   .patch = {1, 2, 2},
+                                   .text_dim = shape->text_dim,
+                                   .text_len = shape->text_len,
+                                   .freq_dim = 256,
+                                   .eps = 1e-6f};
+  for (int i = 0; i < shape->layers; i++)
+    config->attention[i] = config->coarse_attention[i] = (struct ms_attention_config){
+        .kind = shape->kind, .mode = MSK_SLIDE_POINT, .window = {3, 5, 5}, .bounds = {1, 4, 4}, .groups = 4};
+  code = ms_dit_open(&probe->dit, &m->compute, config, m->error);
+  free(config);
+  if (code < 0)
+    return code;
+  params = ms_dit_params(probe->dit);
+  code = ms_params_allocate(params, MSK_BF16, m->error);
+  probe->latents = normals(volume);
+  probe->text = normals((int64_t)shape->text_len * shape->text_dim);
+  probe->velocity = normals(volume);
+  probe->grad = shape->training ? calloc((size_t)params->total, sizeof *probe->grad) : NULL;
+  if (code == 0 && (!probe->latents || !probe->text || !probe->velocity || (shape->training && !probe->grad)))
+    code = ms_error_set(m->error, MS_ENOMEM, "out of memory while measuring this machine");
+  if (code < 0)
+    return code;
+  fill_weights(&m->compute, params);
+  code = ms_dit_prepare(probe->dit, MSK_PRECISION_BF16, shape->training, m->error);
+  if (code < 0)
+    return code;
+  start = ms_seconds(); /* the second time: memory is there */
+  code = ms_dit_prepare(probe->dit, MSK_PRECISION_BF16, shape->training, m->error);
+  probe->prepare_seconds = ms_seconds() - start;
+  probe->weight_bytes = (size_t)params->total * 2;
+  probe->time = 500;
+  probe->texts[0] = probe->text;
+  probe->rows[0] = shape->text_len;
+  probe->batch = (struct ms_dit_batch){.samples = 1,
+                                       .latents = probe->latents,
+                                       .timesteps = &probe->time,
+                                       .text = probe->texts,
+                                       .text_rows = probe->rows,
+                                       .text_slot = shape->training ? 0 : 1};
+  memcpy(probe->batch.lattice, shape->lattice, sizeof probe->batch.lattice);
+  return code;
+}
+
+static void probe_close(struct probe *probe) {
+  ms_dit_close(&probe->dit);
+  free(probe->latents);
+  free(probe->text);
+  free(probe->velocity);
+  free(probe->grad);
+}
+
+static int run_forward(void *data, struct ms_error *error) {
+  struct probe *probe = data;
+  return ms_dit_forward(probe->dit, &probe->batch, 0, probe->velocity, error);
+}
+
+static int run_training(void *data, struct ms_error *error) {
+  struct probe *probe = data;
+  int code = ms_dit_forward(probe->dit, &probe->batch, 1, probe->velocity, error);
+  return code < 0
+             ? code
+             : ms_dit_backward(probe->dit, &probe->batch, probe->latents, probe->grad, NULL, NULL, error);
+}
+
+/* One probe: its best seconds, and where the model FLOPs of its passes go. */
+struct reading {
+  double seconds, prepare_seconds, parameters;
+  struct ms_plan_work work;
+};
+
+static int stopped(const struct measure *m) {
+  return m->hooks && m->hooks->cancel && atomic_load(m->hooks->cancel)
+             ? ms_error_set(m->error, MS_ECANCELLED, "stopped while measuring this machine")
+             : 0;
+}
+
+static int read_probe(struct measure *m, const struct probe_shape *shape, struct reading *reading) {
+  struct probe probe;
+  int code = stopped(m);
+  if (code < 0)
+    return code;
+  code = probe_open(m, shape, &probe);
+  if (code == 0)
+    code = best_seconds(shape->training ? run_training : run_forward, &probe, &reading->seconds, m->error);
+  if (code == 0) {
+    const struct ms_plan_work work = ms_plan_pass_work(probe.dit, shape->lattice, 0, shape->training);
+    reading->work = work;
+    reading->prepare_seconds = probe.prepare_seconds;
+    reading->parameters = (double)ms_dit_params(probe.dit)->total;
+  }
+  probe_close(&probe);
+  return code;
+}
+
+static double held(double rate, double low, double high) {
+  return rate < low ? low : rate > high ? high : rate;
+}
+
+/* seconds = product / p + dense / d from two readings; noise must not make a rate negative or endless. */
+static void solve_dense(const struct reading *a, const struct reading *b, double *product, double *dense) {
+  double whole = (b->work.product + b->work.dense) / b->seconds;
+  double determinant = a->work.product * b->work.dense - b->work.product * a->work.dense;
+  double p = (a->seconds * b->work.dense - b->seconds * a->work.dense) / determinant;
+  double d = (a->work.product * b->seconds - b->work.product * a->seconds) / determinant;
+  *product = p > 0 ? held(1 / p, whole / 4, whole * 4) : whole;
+  *dense = d > 0 ? held(1 / d, whole / 4, whole * 4) : whole;
+}
+
+/* What a pass takes beyond its products is 3D-DSA. */
+static double solve_slide(const struct reading *r, double product) {
+  double whole = (r->work.product + r->work.slide) / r->seconds;
+  double seconds = r->seconds - r->work.product / product;
+  return seconds > 0 ? held(r->work.slide / seconds, whole / 20, whole) : whole;
+}
+
+static int measure_small(struct measure *m, struct ms_rates *rates) {
+  static const struct probe_shape shape = {
+      .dim = 256, .ffn = 1024, .heads = 4, .layers = 4, .text_dim = 128, .text_len = 24};
+  static const int lattices[4][3] = {{9, 8, 12}, {9, 16, 24}, {9, 24, 28}, {9, 24, 28}};
+  struct ms_layer_rates *small = &rates->layers[0];
+  small->dim = shape.dim;
+  for (int training = 0; training < 2; training++) {
+    struct reading r[4];
+    double product, dense, slide, fixed;
+    for (int i = 0; i < 4; i++) {
+      struct probe_shape here = shape;
+      int code;
+      here.training = training;
+      here.kind = i == 3 ? MS_ATTENTION_DSA : MS_ATTENTION_DENSE;
+      memcpy(here.lattice, lattices[i], sizeof here.lattice);
+      if ((code = read_probe(m, &here, &r[i])) < 0)
+        return code;
+    }
+    solve_dense(&r[1], &r[2], &product, &dense);
+    slide = solve_slide(&r[3], product);
+    fixed = r[0].seconds - r[0].work.product / product - r[0].work.dense / dense;
+    fixed = fixed > 0 ? fixed : 0;
+    if (!training) {
+      rates->layer_seconds = fixed / shape.layers;
+      small->product = product;
+      small->dense = dense;
+      small->slide = slide;
+    } else {
+      rates->gradient = r[0].parameters / (fixed > 1e-9 ? fixed : 1e-9);
+      small->train_product = product;
+      small->train_dense = dense;
+      small->train_slide = slide;
+    }
+  }
+  return 0;
+}
+
+/* One layer of 1536 channels. Its training is taken to lag behind its forward pass as that of the small one
+ * does: timing it would take longer than all the rest. */
+static int measure_large(struct measure *m, struct ms_rates *rates) {
+  static const struct probe_shape shape = {
+      .dim = 1536, .ffn = 8960, .heads = 12, .layers = 1, .text_dim = 512, .text_len = 512};
+  static const int lattices[3][3] = {{9, 16, 24}, {9, 24, 32}, {9, 16, 24}};
+  const struct ms_layer_rates *small = &rates->layers[0];
+  struct ms_layer_rates *large = &rates->layers[1];
+  struct reading r[3];
+  for (int i = 0; i < 3; i++) {
+    struct probe_shape here = shape;
+    int code;
+    here.kind = i == 2 ? MS_ATTENTION_DSA : MS_ATTENTION_DENSE;
+    memcpy(here.lattice, lattices[i], sizeof here.lattice);
+    if ((code = read_probe(m, &here, &r[i])) < 0)
+      return code;
+  }
+  large->dim = shape.dim;
+  solve_dense(&r[0], &r[1], &large->product, &large->dense);
+  large->slide = solve_slide(&r[2], large->product);
+  large->train_product = large->product * small->train_product / small->product;
+  large->train_dense = large->dense * small->train_dense / small->dense;
+  large->train_slide = large->slide * small->train_slide / small->slide;
+  rates->load = 2 * r[0].parameters / r[0].prepare_seconds;
+  return 0;
+}
+
+struct update {
+  struct ms_optimizer optimizer;
+  struct probe probe;
+};
+
+static int run_update(void *data, struct ms_error *error) {
+  struct update *u = data;
+  int code = ms_optimizer_step(&u->optimizer, u->probe.grad, 1e-6, NULL, error);
+  return code < 0 ? code : ms_dit_prepare(u->probe.dit, MSK_PRECISION_BF16, 1, error);
+}
+
+static int measure_update(struct measure *m, struct ms_rates *rates) {
+  static const struct probe_shape shape = {.dim = 256,
+                                           .ffn = 1024,
+                                           .heads = 4,
+                                           .layers = 6,
+                                           .text_dim = 128,
+                                           .text_len = 24,
+                                           .lattice = {1, 2, 2},
+                                           .training = 1};
+  struct ms_optimizer_params settings = ms_optimizer_params_default();
+  struct update u = {0};
+  double seconds;
+  int code = stopped(m);
+  settings.ema = 0.99f;
+  if (code == 0)
+    code = probe_open(m, &shape, &u.probe);
+  if (code == 0)
+    code = ms_optimizer_open(&u.optimizer, &m->compute, ms_dit_params(u.probe.dit), &settings, m->error);
+  if (code == 0)
+    code = best_seconds(run_update, &u, &seconds, m->error);
+  if (code == 0)
+    rates->update = (double)ms_dit_params(u.probe.dit)->total / seconds;
+  ms_optimizer_release(&u.optimizer);
+  probe_close(&u.probe);
+  return code;
+}
+
+/* The codec of the starter with random weights, one latent frame of 320x192 pixels. */
+#define CODEC_WIDTH 40
+#define CODEC_HEIGHT 24
+#define CODEC_FRAMES 4
+
+struct codec_probe {
+  struct ms_codec *codec;
+  struct ms_codec_stream *decoder, *encoder;
+  float *latent, *frames;
+};
+
+static int run_decoder(void *data, struct ms_error *error) {
+  struct codec_probe *p = data;
+  int count;
+  return ms_codec_decode_push(p->decoder, p->latent, p->frames, &count, error);
+}
+
+static int run_encoder(void *data, struct ms_error *error) {
+  struct codec_probe *p = data;
+  return ms_codec_encode_push(p->encoder, p->frames, p->latent, error);
+}
+
+static int measure_codec(struct measure *m, struct ms_rates *rates) {
+  struct codec_probe p = {0};
+  json_t *config = json_pack("{s:s}", "kind", "pack");
+  double seconds;
+  int code = stopped(m);
+  if (code == 0)
+    code = ms_codec_open(&p.codec, &m->compute, config, m->error);
+  json_decref(config);
+  if (code == 0)
+    code = ms_params_allocate(ms_codec_params(p.codec), MSK_F32, m->error);
+  if (code == 0) {
+    ms_codec_randomize(p.codec, 1);
+    code = ms_codec_prepare(p.codec, MSK_PRECISION_BF16, 0, m->error);
+  }
+  p.latent = normals((int64_t)CHANNELS * CODEC_WIDTH * CODEC_HEIGHT);
+  p.frames = normals((int64_t)CODEC_FRAMES * CODEC_WIDTH * CODEC_HEIGHT * 64 * 3);
+  if (code == 0 && (!p.latent || !p.frames))
+    code = ms_error_set(m->error, MS_ENOMEM, "out of memory while measuring this machine");
+  if (code == 0)
+    code = ms_codec_decoder_open(&p.decoder, p.codec, CODEC_HEIGHT, CODEC_WIDTH, m->error);
+  if (code == 0)
+    code = ms_codec_encoder_open(&p.encoder, p.codec, CODEC_HEIGHT * 8, CODEC_WIDTH * 8, m->error);
+  if (code == 0 && (code = best_seconds(run_decoder, &p, &seconds, m->error)) == 0)
+    rates->decode = ms_codec_flops(p.codec, 1, CODEC_HEIGHT, CODEC_WIDTH) / seconds;
+  if (code == 0 && (code = best_seconds(run_encoder, &p, &seconds, m->error)) == 0)
+    rates->encode = ms_codec_flops(p.codec, 0, CODEC_HEIGHT, CODEC_WIDTH) / seconds;
+  ms_codec_stream_close(&p.decoder);
+  ms_codec_stream_close(&p.encoder);
+  ms_codec_close(&p.codec);
+  free(p.latent);
+  free(p.frames);
+  return code;
+}
+
+/* A shaded picture with a moving square, as a clip that was made would have it. */
+static int write_video(struct measure *m, const char *path, int width, int height, int frames,
+                       double *seconds) {
+  struct ms_encoder_params params = ms_encoder_params_default();
+  struct ms_encoder *encoder = NULL;
+  uint8_t *rgb = malloc((size_t)width * height * 3);
+  double start = ms_seconds();
+  int code = rgb ? 0 : ms_error_set(m->error, MS_ENOMEM, "out of memory while measuring this machine");
+  params.width = width;
+  params.height = height;
+  if (code == 0)
+    code = ms_encoder_open(&encoder, path, &params, m->error);
+  for (int f = 0; f < frames && code == 0; f++) {
+    for (int y = 0; y < height; y++)
+      for (int x = 0; x < width; x++) {
+        uint8_t *pixel = rgb + ((size_t)y * width + x) * 3;
+        int inside = abs(x - width / 4 - f) < height / 6 && abs(y - height / 2) < height / 6;
+        pixel[0] = (uint8_t)(inside ? 220 : x * 100 / width + (x * 7 + y * 13 + f * 5) % 4);
+        pixel[1] = (uint8_t)(inside ? 40 : y * 100 / height);
+        pixel[2] = (uint8_t)(inside ? 30 : 120);
+      }
+    code = ms_encoder_write(encoder, rgb, m->error);
+  }
+  if (code == 0)
+    code = ms_encoder_finish(encoder, m->error);
+  *seconds = ms_seconds() - start;
+  ms_encoder_close(&encoder);
+  unlink(path);
+  free(rgb);
+  return code;
+}
+
+static int measure_video(struct measure *m, struct ms_rates *rates) {
+  static const int sizes[2][3] = {{64, 64, 5}, {320, 192, 33}};
+  double seconds[2], pixels[2];
+  char path[1200];
+  int code = stopped(m);
+  snprintf(path, sizeof path, "%s/measure-%ld.mp4", m->folder, (long)getpid());
+  for (int i = 0; i < 2 && code == 0; i++) {
+    const int *s = sizes[i];
+    pixels[i] = (double)s[0] * s[1] * s[2];
+    code = write_video(m, path, s[0], s[1], s[2], &seconds[i]);
+  }
+  if (code < 0)
+    return code;
+  if (seconds[1] <= seconds[0])
+    seconds[0] = 0;
+  rates->video = (pixels[1] - pixels[0]) / (seconds[1] - seconds[0]);
+  rates->video_seconds = held(seconds[0] - pixels[0] / rates->video, 0, seconds[0]);
+  return 0;
+}
+
+int ms_rates_measure(struct ms_rates *rates, const struct ms_machine *machine, const char *folder,
+                     const struct ms_hooks *hooks, struct ms_error *error) {
+  struct ms_rates found = {.version = MS_PLAN_VERSION};
+  struct measure m = {.hooks = hooks, .folder = folder, .error = error};
+  int code = ms_compute_open(&m.compute, machine->threads, msk_cpu_detect(), error);
+  if (code < 0)
+    return code;
+  ms_pool_set_cancel(m.compute.pool, hooks ? hooks->cancel : NULL);
+  ms_rates_processor(found.name, sizeof found.name);
+  found.threads = ms_pool_threads(m.compute.pool);
+  code = measure_small(&m, &found);
+  if (code == 0)
+    code = measure_large(&m, &found);
+  if (code == 0)
+    code = measure_update(&m, &found);
+  if (code == 0)
+    code = measure_codec(&m, &found);
+  if (code == 0)
+    code = measure_video(&m, &found);
+  if (code == 0)
+    *rates = found;
+  ms_compute_release(&m.compute);
+  return code;
+}

@@ -1,0 +1,125 @@
+/* The plan of a training run. */
+#include <string.h>
+
+#include "plan/plan-private.h"
+#include "train/memory.h"
+
+/* Of a data set that nobody has counted. */
+#define ASSUMED_CLIPS 32
+/* Noise levels that each held-out clip is judged at. */
+#define VALIDATION_SAMPLES 4
+
+struct training {
+  struct ms_plan_case base;
+  struct ms_train_job job; /* resolved */
+  int64_t clips, parameters;
+};
+
+/* Bytes of a checkpoint: weights and their low words, moments, average. */
+static double checkpoint_bytes(const struct training *t) {
+  return (double)t->parameters * (2 + 2 + 8 + (t->job.ema > 0 ? 4 : 0));
+}
+
+/* Encoding the clips once, looks at the held-out ones, checkpoints. */
+static double beside_seconds(const struct training *t, const struct ms_train_job *job, double step,
+                             const int lattice[3]) {
+  const struct ms_rates *rates = t->base.rates;
+  const struct ms_model *model = &t->base.model;
+  struct ms_train_bucket bucket = {.width = job->width, .height = job->height, .frames = job->frames};
+  int64_t items = ms_train_items(&bucket, t->clips, t->clips),
+          held = (int64_t)((double)t->clips * job->validation);
+  double seconds = (double)t->base.weight_bytes / rates->load, looks;
+  seconds += (double)(items + held) * lattice[0] * ms_codec_flops(model->codec, 0, lattice[1], lattice[2]) /
+             rates->encode;
+  looks = 2 + (job->validate_every > 0 ? (double)(job->steps / job->validate_every) : 0);
+  return seconds +
+         looks * (double)held * ms_plan_pass_seconds(rates, model->dit, lattice, 0, VALIDATION_SAMPLES, 0) +
+         step * (double)job->steps;
+}
+
+static void attempt(void *data, int width, int height, int frames, int batch, struct ms_plan *plan) {
+  const struct training *t = data;
+  const struct ms_plan_case *c = &t->base;
+  struct ms_train_job job = t->job;
+  struct ms_train_clips clips = {.count = t->clips};
+  struct ms_memory need;
+  int lattice[3], buckets = job.bucket_count ? job.bucket_count : 1;
+  const int *patch = ms_dit_config(c->model.dit)->patch;
+  double share = 0, step = 0, tokens = 0, flops = 0;
+  job.width = width;
+  job.height = height;
+  job.frames = frames;
+  job.batch = batch;
+  plan->tokens = 0;
+  for (int i = 0; i < buckets; i++) {
+    struct ms_train_bucket one = {
+        .width = width, .height = height, .frames = frames, .batch = batch, .share = 1};
+    const struct ms_train_bucket *b = job.bucket_count ? &job.buckets[i] : &one;
+    double samples = (double)b->batch * job.accumulate;
+    int64_t here;
+    ms_model_latent_size(&c->model, b->frames, b->height, b->width, lattice);
+    here = (int64_t)(lattice[0] / patch[0]) * (lattice[1] / patch[1]) * (lattice[2] / patch[2]);
+    plan->tokens = here > plan->tokens ? here : plan->tokens;
+    share += b->share;
+    tokens += b->share * samples * (double)here;
+    flops += b->share * samples * 3 * ms_dit_forward_flops(c->model.dit, lattice, b->coarse);
+    step += b->share * job.accumulate *
+            ms_plan_pass_seconds(c->rates, c->model.dit, lattice, b->coarse, b->batch, 1);
+  }
+  ms_train_memory(&c->model, &job, &clips, &need);
+  plan->width = width;
+  plan->height = height;
+  plan->frames = frames;
+  plan->batch = batch;
+  plan->tokens_per_step = (int64_t)(tokens / share);
+  plan->model_flops = flops / share;
+  plan->flops = plan->model_flops * 4 / 3; /* each layer's forward pass is computed again */
+  plan->seconds = step / share + (double)ms_dit_params(c->model.dit)->total / c->rates->update;
+  plan->job_seconds = beside_seconds(t, &job, plan->seconds, lattice);
+  plan->disk_bytes = (uint64_t)(checkpoint_bytes(t) * (job.keep + 1)) + c->weight_bytes;
+  plan->moved_bytes = 0; /* resident: everything stays where it is computed with */
+  ms_plan_place(c, &need, plan);
+  ms_plan_judge(plan);
+}
+
+static int check_job(const struct ms_train_job *job, struct ms_error *error) {
+  if (job->steps < 1 || job->batch < 1 || job->batch > 4096 || job->accumulate < 1 || job->bucket_count < 0 ||
+      job->bucket_count > MS_TRAIN_MAX_BUCKETS)
+    return ms_error_set(error, MS_EUSAGE,
+                        "steps, batch and accumulate must be 1 or more (batch at most 4096)");
+  return ms_plan_check_clip(job->width, job->height, job->frames, error);
+}
+
+int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms_machine *machine,
+                  const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
+  struct training t;
+  int code = check_job(job, error);
+  if (code < 0)
+    return code;
+  code = ms_plan_open(&t.base, job->model, NULL, machine, rates, error);
+  if (code == 0) {
+    struct ms_plan found = {0};
+    const struct ms_params *params = ms_dit_params(t.base.model.dit);
+    const struct ms_model_defaults *d = &t.base.model.defaults;
+    t.job = *job;
+    t.clips = clips > 0 ? clips : ASSUMED_CLIPS;
+    t.parameters = 0;
+    for (int i = 0; i < params->count; i++)
+      t.parameters += params->list[i].count;
+    if (!t.job.width) {
+      t.job.width = d->width;
+      t.job.height = d->height;
+    }
+    t.job.frames = t.job.frames ? t.job.frames : d->frames;
+    found.parameters = t.parameters;
+    found.steps = (int)job->steps;
+    found.fps = d->fps;
+    ms_plan_limits(&t.base, job->output, &found);
+    attempt(&t, t.job.width, t.job.height, t.job.frames, t.job.batch, &found);
+    if (!job->bucket_count)
+      ms_plan_suggest(&t.base, attempt, &t, &found);
+    *plan = found;
+  }
+  ms_plan_release(&t.base);
+  return code;
+}

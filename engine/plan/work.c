@@ -1,0 +1,61 @@
+/* From FLOPs to seconds: what one pass of the DiT takes at known rates. */
+#include <math.h>
+
+#include "plan/plan-private.h"
+
+struct ms_plan_work ms_plan_pass_work(const struct ms_dit *dit, const int lattice[3], int coarse,
+                                      int training) {
+  struct ms_plan_work work = {
+      .dense = ms_dit_attention_flops(dit, lattice, coarse, MS_ATTENTION_DENSE) +
+               ms_dit_attention_flops(dit, lattice, coarse, MS_ATTENTION_WINDOW),
+      .slide = ms_dit_attention_flops(dit, lattice, coarse, MS_ATTENTION_DSA),
+  };
+  work.product = ms_dit_forward_flops(dit, lattice, coarse) - work.dense - work.slide;
+  if (training) {
+    work.product *= 3;
+    work.dense *= 3;
+    work.slide *= 3;
+  } else {
+    /* products are linear in the tokens; what is left at none belongs to the text and the time */
+    const int *patch = ms_dit_config(dit)->patch;
+    int one[3] = {patch[0], patch[1], patch[2]}, two[3] = {2 * patch[0], patch[1], patch[2]};
+    double rest = 0;
+    for (int i = 0; i < 2; i++) {
+      const int *tiny = i ? two : one;
+      double flops = ms_dit_forward_flops(dit, tiny, coarse);
+      for (int kind = MS_ATTENTION_DENSE; kind <= MS_ATTENTION_DSA; kind++)
+        flops -= ms_dit_attention_flops(dit, tiny, coarse, (enum ms_attention_kind)kind);
+      rest += i ? -flops : 2 * flops;
+    }
+    work.product -= rest;
+  }
+  return work;
+}
+
+/* Rates grow with the width, evenly over its logarithm; beyond the two that were measured they stay. */
+static double between(double small, double large, double share) {
+  return small * pow(large / small, share);
+}
+
+double ms_plan_pass_seconds(const struct ms_rates *rates, const struct ms_dit *dit, const int lattice[3],
+                            int coarse, int samples, int training) {
+  const struct ms_layer_rates *a = &rates->layers[0], *b = &rates->layers[1];
+  const struct ms_dit_config *config = ms_dit_config(dit);
+  struct ms_plan_work work = ms_plan_pass_work(dit, lattice, coarse, training);
+  double share = log((double)config->dim / a->dim) / log((double)b->dim / a->dim), seconds;
+  share = share < 0 ? 0 : share > 1 ? 1 : share;
+  if (training)
+    seconds = work.product / between(a->train_product, b->train_product, share) +
+              work.dense / between(a->train_dense, b->train_dense, share) +
+              work.slide / between(a->train_slide, b->train_slide, share);
+  else
+    seconds = work.product / between(a->product, b->product, share) +
+              work.dense / between(a->dense, b->dense, share) +
+              work.slide / between(a->slide, b->slide, share);
+  seconds = seconds * samples + config->layers * rates->layer_seconds;
+  if (training) {
+    const struct ms_params *params = ms_dit_params((struct ms_dit *)dit);
+    seconds += (double)params->total / rates->gradient;
+  }
+  return seconds;
+}
