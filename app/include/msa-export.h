@@ -9,7 +9,8 @@ typedef struct MsaExportPreset {
   const char *format;    /* as --format of the command */
   int quality;           /* as --quality */
 } MsaExportPreset;
-/* All presets that this machine's encoders can do; *count of them. Static; does no work. */
+/* All presets that this machine's encoders can do; *count of them, 0 before the Studio is open. Static; does
+ * no work. */
 const MsaExportPreset *msa_export_presets(guint *count);
 /* A guess of the size of the file in bytes. */
 guint64 msa_export_estimate(const MsaExportPreset *preset, int width, int height, int frames);
