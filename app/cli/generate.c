@@ -24,11 +24,11 @@ static const struct msa_option options[] = {
     {"size", 0, MSA_OPTION_FRAME, offsetof(struct args, size), .argument = "WxH",
      .help = "of a frame, both even (the model's)", .least = 64, .most = 16384},
     {"frames", 0, MSA_OPTION_WHOLE, offsetof(struct args, frames), .argument = "N",
-     .help = "length of the clip (the model's)", .least = 1, .most = 1e6},
+     .help = "length of the clip (the model's)", .least = 1, .most = MS_GENERATE_MAX_FRAMES},
     {"fps", 0, MSA_OPTION_NUMBER, offsetof(struct args, fps), .argument = "F",
      .help = "frames a second (the model's)", .least = .1, .most = 1000},
     {"steps", 0, MSA_OPTION_WHOLE, offsetof(struct args, steps), .argument = "N",
-     .help = "of the sampler; more is slower and finer", .least = 1, .most = 10000},
+     .help = "of the sampler; more is slower and finer", .least = 1, .most = MS_GENERATE_MAX_STEPS},
     {"guidance", 0, MSA_OPTION_NUMBER, offsetof(struct args, guidance), .argument = "G",
      .help = "how strictly the prompt is followed; 1 is off and twice as fast", .least = 0, .most = 100},
     {"negative", 0, MSA_OPTION_TEXT, offsetof(struct args, negative), .argument = "TEXT",
@@ -82,11 +82,12 @@ static json_t *stages_json(const struct ms_generate_result *result) {
 static void tell_result(struct msa_output *output, const struct ms_generate_job *job,
                         const struct ms_generate_result *r) {
   json_t *result =
-      json_pack("{s:o, s:I, s:i, s:i, s:i, s:f, s:I, s:f, s:I, s:i, s:f, s:f, s:f}", "output",
+      json_pack("{s:o, s:I, s:i, s:i, s:i, s:f, s:I, s:f, s:I, s:I, s:i, s:f, s:f, s:f}", "output",
                 msa_json_text(job->output), "seed", (json_int_t)r->seed, "frames", r->frames, "width",
                 r->width, "height", r->height, "fps", r->fps, "tokens", (json_int_t)r->tokens, "seconds",
-                r->seconds, "peak_host_bytes", (json_int_t)r->peak_host_bytes, "steps", r->steps, "guidance",
-                r->guidance, "shift", r->shift, "flops", r->flops);
+                r->seconds, "peak_host_bytes", (json_int_t)r->peak_host_bytes, "planned_host_bytes",
+                (json_int_t)r->planned_host_bytes, "steps", r->steps, "guidance", r->guidance, "shift",
+                r->shift, "flops", r->flops);
   json_object_set_new(result, "prompt", msa_json_text(job->prompt));
   json_object_set_new(result, "model", msa_json_text(job->model));
   json_object_set_new(result, "stages", stages_json(r));
@@ -101,8 +102,8 @@ static void tell_result(struct msa_output *output, const struct ms_generate_job 
                  r->seconds);
 }
 
-static int check_prompt(int count, const char *prompt, struct ms_error *error) {
-  if (!count)
+static int check_prompt(const char *prompt, struct ms_error *error) {
+  if (!prompt)
     return ms_error_set(error, MS_EUSAGE, "no prompt: say in quotes what the clip should show");
   json_t *text = json_string(prompt);
   if (!text)
@@ -113,65 +114,81 @@ static int check_prompt(int count, const char *prompt, struct ms_error *error) {
   return 0;
 }
 
+static void fill_job(const struct args *args, const char *prompt, struct ms_generate_job *job) {
+  job->prompt = prompt;
+  job->negative = args->negative;
+  job->model = args->model;
+  job->output = args->output;
+  job->width = args->size[0];
+  job->height = args->size[1];
+  job->frames = (int)args->frames;
+  job->fps = args->fps;
+  job->steps = (int)args->steps;
+  job->guidance = args->guidance;
+  job->shift = args->shift;
+  job->seed = args->seed;
+  job->sampler = args->sampler;
+  job->attention = args->attention;
+  job->resume = args->resume;
+}
+
 static int run(const struct msa_command *command, int argc, char **argv) {
-  struct args args = {.model = "starter", .seed = -1, .guidance = -1};
+  struct args args = {.seed = -1, .guidance = -1};
   struct msa_output output;
   struct ms_error error = {0};
   struct ms_machine machine;
   struct ms_generate_result result = {0};
+  struct ms_saved_job saved = {0};
   const char *prompt = NULL;
   struct msa_folders folders;
   char path[256];
-  int count, status;
+  int count, status = 0;
   if (msa_command_begin(command, argc, argv, &args, &args.json, &prompt, 1, &count, &output, &status))
     return status;
   const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
   struct ms_generate_job job = ms_generate_job_default();
   msa_folders_find(&folders);
 
-  status = check_prompt(count, prompt, &error);
+  if (prompt || !args.resume)
+    status = check_prompt(prompt, &error);
   if (status == 0)
     status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
+  if (status == 0 && args.resume)
+    status = ms_saved_job_read(&saved, args.resume, &error);
   if (status == 0) {
-    if (!args.output) {
-      name_after_prompt(prompt, path, sizeof path);
-      args.output = path;
+    fill_job(&args, prompt, &job);
+    if (!job.output && !saved.job.output) {
+      name_after_prompt(prompt ? prompt : saved.job.prompt, path, sizeof path);
+      job.output = path;
     }
-    job.prompt = prompt;
-    job.negative = args.negative;
-    job.model = args.model;
-    job.output = args.output;
-    job.width = args.size[0];
-    job.height = args.size[1];
-    job.frames = (int)args.frames;
-    job.fps = args.fps;
-    job.steps = (int)args.steps;
-    job.guidance = args.guidance;
-    job.shift = args.shift;
-    job.seed = args.seed;
-    job.sampler = args.sampler;
-    job.attention = args.attention;
-    job.resume = args.resume;
     status = ms_generate(&job, &machine, &hooks, &result, &error);
   }
-  if (status == 0)
+  if (status == 0) {
+    /* a resumed clip is what its own job says, not what was typed */
+    job.prompt = saved.job.prompt ? saved.job.prompt : job.prompt;
+    job.model = saved.job.model ? saved.job.model : job.model ? job.model : "starter";
+    job.output = job.output ? job.output : saved.job.output;
     tell_result(&output, &job, &result);
+  }
+  ms_saved_job_release(&saved);
   return msa_output_finish(&output, status < 0 ? msa_output_failure(&output, &error) : 0);
 }
 
 const struct msa_command msa_command_generate = {
     .name = "generate",
-    .usage = "PROMPT [FLAGS]",
+    .usage = "PROMPT [FLAGS] | --resume JOB",
     .summary = "Make a clip that shows what a sentence says",
     .text = "What is not given comes from the model: size, frames, fps, steps, guidance, sampler. The "
             "settings are kept in the file\n"
-            "(see \"megaslide inspect\"). A stopped run leaves its latents beside the output and says how to "
-            "go on.\n",
+            "(see \"megaslide inspect\"). A stopped or killed run leaves its latents in FILE.unfinished; "
+            "--resume goes on with that\n"
+            "clip, whose prompt and settings need not be given again, and makes the same one.\n",
     .examples =
         "  megaslide generate \"a red ball rolls to the right on a blue background\" -o ball.mp4\n"
         "  megaslide generate \"a green star spins clockwise, black background\" --seed 7 --size 192x128 -o "
         "star.mp4\n"
-        "  megaslide generate \"a white square grows larger against red\" --steps 12 --json -o square.mp4\n",
+        "  megaslide generate \"a white square grows larger against red\" --steps 12 --json -o square.mp4\n"
+        "  megaslide generate --resume square.mp4.unfinished\n",
     .options = options,
     .run = run,
 };

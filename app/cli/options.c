@@ -84,11 +84,12 @@ static int read_whole(const struct msa_option *option, const char *text, int64_t
   char *end;
   errno = 0;
   long long whole = strtoll(text, &end, 10);
-  if (end == text || *end || errno)
+  if (end == text || *end || (errno && errno != ERANGE))
     return ms_error_set(error, MS_EUSAGE, "--%s wants a whole number, not \"%s\"", option->name, text);
-  if ((double)whole < option->least || (double)whole > option->most)
-    return ms_error_set(error, MS_EUSAGE, "--%s %lld is out of range: at least %.0f, at most %.0f",
-                        option->name, whole, option->least, option->most);
+  /* as whole numbers: the greatest ones are beyond what a double tells apart */
+  if (errno || whole < (long long)option->least || whole > (long long)option->most)
+    return ms_error_set(error, MS_EUSAGE, "--%s %s is out of range: at least %.0f, at most %.0f",
+                        option->name, text, option->least, option->most);
   *value = whole;
   return 0;
 }
@@ -107,18 +108,27 @@ static int read_number(const struct msa_option *option, const char *text, double
   return 0;
 }
 
+/* Digits alone: strtol would also take spaces and signs. */
+static int read_side(const char **at, long *side) {
+  char *end;
+  if (**at < '0' || **at > '9')
+    return 0;
+  errno = 0;
+  *side = strtol(*at, &end, 10);
+  *at = end;
+  return !errno;
+}
+
 static int read_frame(const struct msa_option *option, const char *text, int frame[2],
                       struct ms_error *error) {
   long side[2];
-  char *end = NULL;
-  errno = 0;
-  side[0] = strtol(text, &end, 10);
-  if (end == text || (*end != 'x' && *end != 'X') || errno)
-    return ms_error_set(error, MS_EUSAGE, "--%s wants WIDTHxHEIGHT, e.g. 192x128, not \"%s\"", option->name,
-                        text);
-  const char *second = end + 1;
-  side[1] = strtol(second, &end, 10);
-  if (end == second || *end || errno)
+  const char *at = text;
+  int good = read_side(&at, &side[0]) && (*at == 'x' || *at == 'X');
+  if (good) {
+    at++;
+    good = read_side(&at, &side[1]) && !*at;
+  }
+  if (!good)
     return ms_error_set(error, MS_EUSAGE, "--%s wants WIDTHxHEIGHT, e.g. 192x128, not \"%s\"", option->name,
                         text);
   for (int i = 0; i < 2; i++) {

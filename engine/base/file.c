@@ -126,11 +126,12 @@ static int sync_folder(const char *path) {
   return number;
 }
 
-int ms_file_out_commit(struct ms_file_out *out, struct ms_error *error) {
+static int finish(struct ms_file_out *out, int sync, struct ms_error *error) {
   int number = 0;
-  if (fsync(out->fd) < 0 || rename(out->part, out->path) < 0)
+  if ((sync && fsync(out->fd) < 0) || rename(out->part, out->path) < 0)
     return ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": %s", out->path, reason(errno));
-  number = sync_folder(out->path);
+  if (sync)
+    number = sync_folder(out->path);
   /* closed after the rename, so that the lock covers it */
   close(out->fd);
   out->fd = -1;
@@ -141,6 +142,14 @@ int ms_file_out_commit(struct ms_file_out *out, struct ms_error *error) {
   memset(out, 0, sizeof *out);
   out->fd = -1;
   return number ? MS_EOUTPUT : 0;
+}
+
+int ms_file_out_commit(struct ms_file_out *out, struct ms_error *error) {
+  return finish(out, 1, error);
+}
+
+int ms_file_out_publish(struct ms_file_out *out, struct ms_error *error) {
+  return finish(out, 0, error);
 }
 
 void ms_file_out_abandon(struct ms_file_out *out) {
@@ -164,6 +173,85 @@ int ms_file_write_all(const char *path, const void *data, size_t size, struct ms
     code = ms_file_out_commit(&out, error);
   ms_file_out_abandon(&out);
   return code;
+}
+
+int ms_file_copy(const char *from, const char *to, struct ms_error *error) {
+  static const size_t piece = (size_t)1 << 20;
+  struct ms_file_out out = {.fd = -1};
+  struct stat info;
+  int code = 0, in = open(from, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block */
+  char *buffer = malloc(piece);
+  ssize_t n;
+  if (in < 0 || fstat(in, &info) < 0)
+    code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", from, reason(errno));
+  else if (!S_ISREG(info.st_mode))
+    code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": it is not a file", from);
+  else if (!buffer)
+    code = ms_error_set(error, MS_ENOMEM, "cannot copy \"%.300s\": out of memory", from);
+  if (code == 0)
+    code = ms_file_out_open(&out, to, error);
+  while (code == 0 && (n = read(in, buffer, piece)) != 0)
+    if (n > 0)
+      code = ms_file_out_write(&out, buffer, (size_t)n, error);
+    else if (errno != EINTR)
+      code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", from, reason(errno));
+  if (code == 0)
+    code = ms_file_out_commit(&out, error);
+  ms_file_out_abandon(&out);
+  if (in >= 0)
+    close(in);
+  free(buffer);
+  return code;
+}
+
+int ms_folder_lock(const char *folder, int make, const char *what, struct ms_error *error) {
+  char *path = malloc(strlen(folder) + sizeof "/lock");
+  int code = 0, number = EBUSY;
+  if (!path)
+    return ms_error_set(error, MS_ENOMEM, "out of memory");
+  sprintf(path, "%s/lock", folder);
+  /* Whoever held the lock may have removed the folder between our open and our lock: then we hold nothing. */
+  for (int tries = 0; tries < 100 && code == 0; tries++) {
+    struct stat mine, there;
+    int fd;
+    if (make && mkdir(folder, 0777) < 0 && errno != EEXIST) {
+      number = errno;
+      break;
+    }
+    fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      number = errno;
+      if (make && number == ENOENT)
+        continue;
+      break;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+      code = ms_error_set(error, MS_EOUTPUT, "%s \"%.300s\": wait for it, or name another", what, folder);
+    } else if (fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+               mine.st_dev == there.st_dev) {
+      free(path);
+      return fd;
+    }
+    close(fd);
+  }
+  free(path);
+  return code < 0 ? code
+                  : ms_error_set(error, MS_EOUTPUT, "cannot use the folder \"%.300s\": %s", folder,
+                                 reason(number));
+}
+
+void ms_folder_unlock(const char *folder, int lock, int remove) {
+  char *path;
+  if (lock < 0)
+    return;
+  path = remove ? malloc(strlen(folder) + sizeof "/lock") : NULL;
+  if (path) {
+    sprintf(path, "%s/lock", folder);
+    unlink(path);
+    rmdir(folder);
+    free(path);
+  }
+  close(lock);
 }
 
 int ms_file_check(const char *path, struct ms_error *error) {

@@ -27,14 +27,28 @@ int ms_file_out_write(struct ms_file_out *out, const void *data, size_t size, st
  * and the caller still has to abandon (only if the folder cannot be synced at the very end, the new file is
  * there, but may not outlive a crash). */
 int ms_file_out_commit(struct ms_file_out *out, struct ms_error *error);
+/* As commit, without waiting for the disk: the file is whole whatever becomes of this process, but what a
+ * power failure leaves may be less; a reader must be able to tell. */
+int ms_file_out_publish(struct ms_file_out *out, struct ms_error *error);
 /* Removes PATH.part and releases. Harmless after commit, or on a zeroed object. */
 void ms_file_out_abandon(struct ms_file_out *out);
 
 /* Writes a whole file in one go. MS_EOUTPUT. */
 int ms_file_write_all(const char *path, const void *data, size_t size, struct ms_error *error);
+/* Copies a file whole, of any size. MS_EINPUT (from), MS_EOUTPUT (to), MS_ENOMEM. */
+int ms_file_copy(const char *from, const char *to, struct ms_error *error);
 /* Tries whether a file can be made at path, by making PATH.part, writing a little and removing it.
  * MS_EOUTPUT. */
 int ms_file_check(const char *path, struct ms_error *error);
+
+/* Takes the lock file FOLDER/lock for this process, until ms_folder_unlock or the process's end; makes the
+ * folder if it is not there and `make` is set. Returns a descriptor of 0 or more; MS_EOUTPUT: another process
+ * holds it
+ * (`what`, "another run writes the unfinished clip in", begins the message), or it cannot be made. */
+int ms_folder_lock(const char *folder, int make, const char *what, struct ms_error *error);
+/* Gives the lock back; remove: takes the lock file away before, and the folder if it is empty then. lock < 0:
+ * nothing. */
+void ms_folder_unlock(const char *folder, int lock, int remove);
 
 /* Reads a regular file of at most max_bytes; *data is allocated, the caller frees it, and a zero byte follows
  * the contents. MS_EINPUT (missing, not a file, too large, read error) or MS_ENOMEM. */

@@ -34,6 +34,10 @@ size_t ms_memory_peak(void) {
   return read_kilobytes("/proc/self/status", "VmHWM");
 }
 
+size_t ms_memory_resident(void) {
+  return read_kilobytes("/proc/self/status", "VmRSS");
+}
+
 static size_t read_number(const char *path) {
   unsigned long long value = 0;
   FILE *file = fopen(path, "re");

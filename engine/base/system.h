@@ -5,6 +5,7 @@
 
 double ms_seconds(void);     /* monotonic */
 size_t ms_memory_peak(void); /* VmHWM of this process in bytes, 0 if unknown */
+size_t ms_memory_resident(void); /* VmRSS: what it holds now */
 size_t
 ms_memory_available(void); /* MemAvailable, or the control group's limit if that is less; 0 if unknown */
 /* "1.5 GiB", "320 MiB" into text (at least 32 bytes); returns text. */

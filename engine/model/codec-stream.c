@@ -61,14 +61,30 @@ static int open_stream(struct ms_codec_stream **out, struct ms_codec *codec, int
   return 0;
 }
 
-size_t ms_codec_stream_bytes(const struct ms_codec *codec, int decoder, int latent_height, int latent_width) {
-  struct ms_codec_stream stream = {.codec = (struct ms_codec *)codec, .decoder = decoder, .batch = 1};
+static size_t stream_bytes(const struct ms_codec *codec, int decoder, int64_t batch, int latent_height,
+                           int latent_width) {
+  struct ms_codec_stream stream = {.codec = (struct ms_codec *)codec, .decoder = decoder, .batch = batch};
   if (decoder)
-    ms_codec_grids(1, 1, latent_height, latent_width, &stream.dec.fine, &stream.dec.coarse);
+    ms_codec_grids(batch, 1, latent_height, latent_width, &stream.dec.fine, &stream.dec.coarse);
   else
-    ms_codec_grids(1, 1, latent_height, latent_width, &stream.enc.fine, &stream.enc.coarse);
+    ms_codec_grids(batch, 1, latent_height, latent_width, &stream.enc.fine, &stream.enc.coarse);
   take(&stream);
   return stream.arena.peak;
+}
+
+size_t ms_codec_stream_bytes(const struct ms_codec *codec, int decoder, int latent_height, int latent_width) {
+  return stream_bytes(codec, decoder, 1, latent_height, latent_width);
+}
+
+static int64_t batch_of(int64_t groups, int64_t height, int64_t width) {
+  int64_t batch = BATCH_CELLS / (4 * height * width);
+  return batch < 1 ? 1 : batch > groups ? groups : batch;
+}
+
+size_t ms_codec_clip_bytes(const struct ms_codec *codec, int decoder, int latent_frames, int latent_height,
+                           int latent_width) {
+  return stream_bytes(codec, decoder, batch_of(latent_frames, latent_height, latent_width), latent_height,
+                      latent_width);
 }
 
 int ms_codec_encoder_open(struct ms_codec_stream **stream, struct ms_codec *codec, int height, int width,
@@ -205,11 +221,6 @@ static void close_whole(struct ms_codec_stream *stream) {
     stream->codec->whole[stream->decoder] = stream;
   else
     ms_codec_stream_close(&stream);
-}
-
-static int64_t batch_of(int64_t groups, int64_t height, int64_t width) {
-  int64_t batch = BATCH_CELLS / (4 * height * width);
-  return batch < 1 ? 1 : batch > groups ? groups : batch;
 }
 
 /* The pixel frame with which latent frame `group` begins. */

@@ -51,6 +51,8 @@ void ms_codec_preview(const struct ms_codec *codec, const float *latent, float r
  * the caller apart), and the floating-point operations of one latent frame, multiply-adds counted twice.
  * decoder: which of the two. */
 size_t ms_codec_stream_bytes(const struct ms_codec *codec, int decoder, int latent_height, int latent_width);
+size_t ms_codec_clip_bytes(const struct ms_codec *codec, int decoder, int latent_frames, int latent_height,
+                           int latent_width); /* the same for ms_codec_encode and ms_codec_decode */
 double ms_codec_flops(const struct ms_codec *codec, int decoder, int latent_height, int latent_width);
 
 /* Whole clips, for training and tests: frames [count, height, width, 3]; latents [channels, count, height,

@@ -6,6 +6,7 @@
  *   ms_sample_memory (...) or ms_train_memory (...) call it and add the rest. */
 #pragma once
 #include "model/model.h"
+#include "ms-job.h"
 
 struct ms_memory {    /* bytes */
   size_t program;     /* code, libraries, threads */
@@ -26,6 +27,13 @@ void ms_model_memory(const struct ms_model *model, enum msk_type dit_type, enum 
 /* Activations of a DiT that need not be prepared: as ms_dit_activation_bytes after a ms_dit_prepare. */
 size_t ms_model_activation_bytes(const struct ms_model *model, const struct ms_dit_batch *batch,
                                  enum msk_precision precision, int training);
+
+/* Keys and values of one text for all layers, which sampling keeps for a whole stage. */
+size_t ms_model_text_bytes(const struct ms_model *model, enum msk_precision precision);
+/* Buffers of the codec for a picture of size [height, width] in latent cells: of a stream, or (latent_frames
+ * more than 1) for a whole clip of so many latent frames. */
+size_t ms_model_codec_bytes(const struct ms_model *model, enum msk_precision precision, int decoder,
+                            int latent_frames, const int size[2]);
 
 /* Bytes that a job may use: what the machine's owner said, or 70 % of what is available now. 0: not known. */
 size_t ms_memory_budget(const struct ms_machine *machine);

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "base/system.h"
-#include "sample/state.h"
 
-/* A state is saved at most this often: a clip that takes seconds need not write each step. */
-#define SAVE_SECONDS 15.0
+/* So many times the cost of a saved state must go by between two of its kind. */
+#define QUICK_RATIO 24.0
+#define DURABLE_RATIO 99.0
+/* A durable state is never older than this, and never made in a job's first second: a clip that is done then
+ * need not wait for the disk. */
+#define DURABLE_SECONDS 15.0
+#define DURABLE_FROM 1.0
 /* Slots of the DiT's cache of text keys and values. */
 #define SLOT_PROMPT 1
 #define SLOT_NEGATIVE 2
@@ -74,13 +78,47 @@ static void send_preview(const struct ms_denoise *d, const float *x, const float
   free(rgb);
 }
 
+enum ms_save_kind ms_save_due(const struct ms_save_pace *pace, double now) {
+  double since = now - pace->durable_at, wait = DURABLE_RATIO * pace->durable_cost;
+  if (wait < DURABLE_FROM)
+    wait = DURABLE_FROM;
+  if (since >= wait || since >= DURABLE_SECONDS)
+    return MS_SAVE_DURABLE;
+  return now - pace->quick_at >= QUICK_RATIO * pace->quick_cost ? MS_SAVE_QUICK : MS_SAVE_NOTHING;
+}
+
+/* One slow write among many must not stop the saving for long. */
+static double smoothed_cost(double before, double now) {
+  return before == 0 || now < before ? now : 0.75 * before + 0.25 * now;
+}
+
+static int save_if_due(const struct ms_denoise *d, const struct ms_sample_state *state,
+                       struct ms_save_pace *pace, struct ms_error *error) {
+  double began = ms_seconds(), ended;
+  enum ms_save_kind kind = ms_save_due(pace, began);
+  int code;
+  if (kind == MS_SAVE_NOTHING)
+    return 0;
+  code = ms_state_save(d->state, state, kind == MS_SAVE_QUICK, error);
+  ended = ms_seconds();
+  if (kind == MS_SAVE_QUICK) {
+    pace->quick_at = ended;
+    pace->quick_cost = smoothed_cost(pace->quick_cost, ended - began);
+  } else {
+    pace->durable_at = ended;
+    pace->durable_cost = smoothed_cost(pace->durable_cost, ended - began);
+  }
+  return code;
+}
+
 int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *error) {
   const struct ms_stage *stage = d->stage;
   int channels = ms_codec_channels(d->model->codec);
   int64_t count = (int64_t)channels * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
   double flops =
       ms_dit_forward_flops(d->model->dit, stage->lattice, stage->coarse) * (stage->guidance == 1 ? 1 : 2);
-  double saved = ms_seconds();
+  double now = ms_seconds();
+  struct ms_save_pace pace = {.quick_at = now, .durable_at = now};
   struct ms_sampler sampler = {0};
   struct ms_sample_state state = {
       .stage = d->stage_number, .count = count, .latents = latents, .sampler = &sampler};
@@ -93,7 +131,7 @@ int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *
     code =
         ms_sampler_init_from(&sampler, d->sampler, stage->steps, d->shift, stage->first_sigma, count, error);
   if (code == 0 && d->first_step > 0)
-    code = ms_state_load(d->state_folder, &state, error);
+    code = ms_state_load(d->state, &state, error);
   for (int i = d->first_step; i < stage->steps && code == 0; i++) {
     struct ms_error why = {0};
     code = predict(d, latents, sampler.timesteps[i], velocity, scratch, &why);
@@ -109,11 +147,10 @@ int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *
         d->step_done(d->step_data, flops, i + 1, stage->steps);
     }
     state.step = code == 0 ? i + 1 : i;
-    if (d->state_folder && (code == MS_ECANCELLED || (code == 0 && ms_seconds() - saved > SAVE_SECONDS))) {
-      int save_code = ms_state_save(d->state_folder, &state, code == 0 ? error : NULL);
-      code = code == 0 ? save_code : code;
-      saved = ms_seconds();
-    }
+    if (d->state && code == 0)
+      code = save_if_due(d, &state, &pace, error);
+    else if (d->state && code == MS_ECANCELLED)
+      ms_state_save(d->state, &state, 0, NULL);
   }
   ms_sampler_release(&sampler);
   free(velocity);

@@ -4,6 +4,7 @@
 #include "model/model.h"
 #include "ms-job.h"
 #include "sample/stages.h"
+#include "sample/state.h"
 
 struct ms_denoise {
   struct ms_model *model;
@@ -14,12 +15,22 @@ struct ms_denoise {
   const float *text, *negative; /* states [rows, text_dim] */
   int text_rows, negative_rows;
   double fps;
-  const char *state_folder; /* NULL: nothing is saved */
-  int first_step;           /* > 0: latents and history come from state_folder */
+  const struct ms_state_folder *state; /* NULL: nothing is saved */
+  int first_step;                      /* > 0: latents and history come from state */
   const struct ms_hooks *hooks;
   void (*step_done)(void *data, double flops, int step, int steps);
   void *step_data;
 };
+
+/* When states are saved. Quick ones go to the system's memory, after every step if that costs less than a
+ * twenty-fifth of the step, else as often as it does; durable ones wait for the disk, a hundredth of the
+ * time, and at the latest 15 s after the one before. */
+struct ms_save_pace {
+  double quick_cost, durable_cost; /* seconds that one takes */
+  double quick_at, durable_at;     /* when it ended */
+};
+enum ms_save_kind { MS_SAVE_NOTHING, MS_SAVE_QUICK, MS_SAVE_DURABLE };
+enum ms_save_kind ms_save_due(const struct ms_save_pace *pace, double now);
 
 /* latents [C, lattice] at sigma = stage->first_sigma on entry, clean on return. 0, MS_ECANCELLED (state
  * saved), MS_ENOTFINITE, ... */

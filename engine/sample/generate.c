@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "base/system.h"
@@ -17,12 +18,11 @@
 #include "sample/deliver.h"
 #include "sample/denoise.h"
 #include "sample/enlarge.h"
+#include "sample/memory.h"
 #include "sample/settings.h"
 #include "sample/stages.h"
 #include "sample/state.h"
 
-#define MAX_FRAMES 100000
-#define MAX_SIDE 16384
 #define NOISE_STREAM 1000 /* streams of the noise: this plus the stage's number */
 
 struct run {
@@ -32,9 +32,10 @@ struct run {
   struct ms_compute compute;
   struct ms_model model;
   struct ms_stage_plan plan;
-  char state_folder[1100];
-  int use_state, first_stage, first_step;
-  json_t *settings, *resumed;
+  struct ms_state_folder state;
+  int first_stage, first_step;
+  json_t *settings;
+  struct ms_saved_job saved; /* the job that is resumed */
   float *text, *negative;
   int text_rows, negative_rows;
   double start, flops_done, flops_total;
@@ -42,7 +43,7 @@ struct run {
 };
 
 struct ms_generate_job ms_generate_job_default(void) {
-  return (struct ms_generate_job){.model = "starter", .guidance = -1, .seed = -1};
+  return (struct ms_generate_job){.guidance = -1, .seed = -1};
 }
 
 static void log_line(const struct run *run, enum ms_log_level level, const char *message) {
@@ -84,16 +85,22 @@ static int check_job(const struct ms_generate_job *job, struct ms_error *error) 
     return ms_error_set(error, MS_EUSAGE,
                         "size %dx%d cannot be made: width and height must be even (try %dx%d)", job->width,
                         job->height, job->width + job->width % 2, job->height + job->height % 2);
-  if (job->width && (job->width < 64 || job->height < 64 || job->width > MAX_SIDE || job->height > MAX_SIDE))
+  if (job->width && (job->width < MS_GENERATE_MIN_SIDE || job->height < MS_GENERATE_MIN_SIDE ||
+                     job->width > MS_GENERATE_MAX_SIDE || job->height > MS_GENERATE_MAX_SIDE))
     return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: sizes from 64x64 to %dx%d can",
-                        job->width, job->height, MAX_SIDE, MAX_SIDE);
-  if (job->frames < 0 || job->frames > MAX_FRAMES)
+                        job->width, job->height, MS_GENERATE_MAX_SIDE, MS_GENERATE_MAX_SIDE);
+  if (job->frames < 0 || job->frames > MS_GENERATE_MAX_FRAMES)
     return ms_error_set(error, MS_EUSAGE, "%d frames cannot be made: from 1 to %d can", job->frames,
-                        MAX_FRAMES);
-  if (job->steps < 0 || job->steps > 1000)
-    return ms_error_set(error, MS_EUSAGE, "%d steps: from 1 to 1000 are possible", job->steps);
-  if (!isfinite(job->fps) || job->fps < 0 || job->fps > 1000 || !isfinite(job->guidance) ||
-      job->guidance > 100 || !isfinite(job->shift) || job->shift < 0 || job->shift > 1000)
+                        MS_GENERATE_MAX_FRAMES);
+  if (job->steps < 0 || job->steps > MS_GENERATE_MAX_STEPS)
+    return ms_error_set(error, MS_EUSAGE, "%d steps: from 1 to %d are possible", job->steps,
+                        MS_GENERATE_MAX_STEPS);
+  if (job->seed > MS_MAX_SEED)
+    return ms_error_set(error, MS_EUSAGE, "seed %lld is out of range: at most %lld", (long long)job->seed,
+                        (long long)MS_MAX_SEED);
+  if (!isfinite(job->fps) || job->fps < 0 || job->fps > MS_GENERATE_MAX_FPS || !isfinite(job->guidance) ||
+      job->guidance > MS_GENERATE_MAX_GUIDANCE || !isfinite(job->shift) || job->shift < 0 ||
+      job->shift > MS_GENERATE_MAX_SHIFT)
     return ms_error_set(
         error, MS_EUSAGE,
         "fps, guidance or shift is out of range (fps up to 1000, guidance up to 100, shift up to 1000)");
@@ -158,63 +165,84 @@ static int override_attention(struct run *run, json_t *root, struct ms_error *er
   return 0;
 }
 
-static int open_model(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
+static enum msk_precision precision_of(const struct ms_machine *machine) {
+  return machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
+}
+
+/* The networks without their weights: enough to know what the job needs. */
+static int open_networks(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   char folder[1024];
   int code =
       ms_model_find(run->job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
-  static const unsigned parts[] = {MS_MODEL_TEXT, MS_MODEL_CODEC, MS_MODEL_DIT};
-  enum msk_precision precision = machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
   if (code == 0)
     code = ms_model_read(&run->model, folder, error);
   if (code == 0)
     code = override_attention(run, run->model.root, error);
   if (code == 0)
     code = ms_model_open_root(&run->model, &run->compute, run->model.root, MS_MODEL_ALL, error);
-  for (int i = 0; i < 3 && code == 0; i++)
-    code = ms_model_load_part(
-        &run->model, parts[i],
-        parts[i] == MS_MODEL_DIT && precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32, folder, error);
-  if (code == 0)
-    code = ms_text_prepare(run->model.text, MSK_PRECISION_F32, 0, error);
-  if (code == 0)
-    code = ms_codec_prepare(run->model.codec, precision, 0, error);
-  if (code == 0)
-    code = ms_dit_prepare(run->model.dit, precision, 0, error);
   return code;
 }
 
-/* What a clip of so many frames needs, the process as it stands included. */
-static size_t bytes_needed(const struct run *run, int frames, size_t resident) {
+static void measure(const struct run *run, const struct ms_machine *machine, int width, int height,
+                    int frames, struct ms_memory *need) {
   struct ms_stage_plan plan;
-  ms_stages_plan(&run->model, run->job.width, run->job.height, frames, run->job.steps, run->job.guidance,
-                 &plan);
-  return ms_stages_bytes(&run->model, &plan) + resident;
+  ms_stages_plan(&run->model, width, height, frames, run->job.steps, run->job.guidance, &plan);
+  ms_sample_memory(&run->model, &plan, precision_of(machine), need);
 }
 
-/* The budget is held before the work begins; the message names the most frames that would fit. */
-static int check_budget(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
-  size_t budget = machine->host_memory ? machine->host_memory : ms_memory_available() / 10 * 7;
-  size_t resident = ms_memory_peak(), need = bytes_needed(run, run->job.frames, resident);
-  int fits = 0, too_many = run->job.frames;
-  char need_text[32], budget_text[32], advice[64];
-  if (!budget || need <= budget)
-    return 0;
-  while (too_many - fits > 1) {
-    int middle = fits + (too_many - fits) / 2;
-    if (bytes_needed(run, middle, resident) <= budget)
-      fits = middle;
+static int fits(const struct run *run, const struct ms_machine *machine, int width, int height, int frames) {
+  struct ms_memory need;
+  measure(run, machine, width, height, frames, &need);
+  return ms_memory_fits(&need, machine);
+}
+
+/* The most frames of a size that fit, or 0. */
+static int most_frames(const struct run *run, const struct ms_machine *machine, int width, int height,
+                       int frames) {
+  int good = 0, bad = frames + 1;
+  while (bad - good > 1) {
+    int middle = good + (bad - good) / 2;
+    if (fits(run, machine, width, height, middle))
+      good = middle;
     else
-      too_many = middle;
+      bad = middle;
   }
-  if (fits)
-    snprintf(advice, sizeof advice, "%d frame%s of that size would fit", fits, fits == 1 ? "" : "s");
-  else
-    snprintf(advice, sizeof advice, "choose a smaller --size");
-  return ms_error_set(error, MS_EBUDGET,
-                      "a clip of %dx%d with %d frames needs %s of memory, %s are allowed: %s", run->job.width,
-                      run->job.height, run->job.frames,
-                      ms_format_bytes((double)need, need_text, sizeof need_text),
-                      ms_format_bytes((double)budget, budget_text, sizeof budget_text), advice);
+  return good;
+}
+
+/* Sizes of the same shape, in sixteenths. */
+static int scaled_side(int side, int sixteenths) {
+  int scaled = side * sixteenths / 32 * 2;
+  return scaled < MS_GENERATE_MIN_SIDE ? MS_GENERATE_MIN_SIDE : scaled;
+}
+
+/* What would fit instead: fewer frames of the size, or a smaller size of that length. */
+static void advise(const struct run *run, const struct ms_machine *machine, char *advice, size_t size) {
+  const struct ms_generate_job *job = &run->job;
+  int frames = most_frames(run, machine, job->width, job->height, job->frames), part = 15, n = 0;
+  while (part > 0 &&
+         !fits(run, machine, scaled_side(job->width, part), scaled_side(job->height, part), job->frames))
+    part--;
+  if (frames)
+    n = snprintf(advice, size, "%d frame%s of that size", frames, frames == 1 ? "" : "s");
+  if (part > 0)
+    n += snprintf(advice + n, size - (size_t)n, "%sthat length at %dx%d", n ? ", or " : "",
+                  scaled_side(job->width, part), scaled_side(job->height, part));
+  snprintf(advice + n, size - (size_t)n, n ? " would fit" : "the model alone does not fit");
+}
+
+/* The budgets are held before the work begins. */
+static int check_budget(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
+  const struct ms_generate_job *job = &run->job;
+  struct ms_memory need;
+  char what[80], advice[128];
+  measure(run, machine, job->width, job->height, job->frames, &need);
+  run->result->planned_host_bytes = need.host;
+  if (ms_memory_fits(&need, machine))
+    return 0;
+  advise(run, machine, advice, sizeof advice);
+  snprintf(what, sizeof what, "a clip of %dx%d with %d frames", job->width, job->height, job->frames);
+  return ms_memory_check(&need, machine, what, advice, error);
 }
 
 static int encode_text(struct run *run, struct ms_error *error) {
@@ -243,26 +271,52 @@ static int encode_text(struct run *run, struct ms_error *error) {
   return 0;
 }
 
-/* The folder of the job's state; a resumed job finds its settings there. */
-static int open_state(struct run *run, struct ms_error *error) {
-  int found, stage = 0, step = 0;
-  if (run->job.resume) {
-    snprintf(run->state_folder, sizeof run->state_folder, "%s", run->job.resume);
-  } else if (run->job.keep_latents) {
-    snprintf(run->state_folder, sizeof run->state_folder, "%s", run->job.keep_latents);
-  } else {
-    snprintf(run->state_folder, sizeof run->state_folder, "%s.unfinished", run->job.output);
+/* Settings and output, as a resumed job finds them. The path is made absolute: the folder may be read from
+ * elsewhere. */
+static json_t *saved_form(const struct run *run) {
+  const char *output = run->job.output;
+  char folder[PATH_MAX], path[2 * PATH_MAX];
+  json_t *job = json_copy(run->settings);
+  if (output[0] != '/' && getcwd(folder, sizeof folder)) {
+    snprintf(path, sizeof path, "%s/%s", folder, output);
+    output = path;
   }
-  run->use_state = 1;
-  if (!run->job.resume)
-    return ms_state_begin(run->state_folder, run->settings, error);
-  found = ms_state_peek(run->state_folder, &stage, &step, error);
+  if (job && json_object_set_new(job, "output", json_string(output)) < 0) {
+    json_decref(job);
+    return NULL;
+  }
+  return job;
+}
+
+/* The folder of the job's state, where a resumed job finds its step. */
+static int open_state(struct run *run, struct ms_error *error) {
+  char folder[1200];
+  int found, stage = 0, step = 0, code;
+  json_t *job;
+  if (run->job.resume) {
+    snprintf(folder, sizeof folder, "%s", run->job.resume);
+    job = json_incref(run->saved.owned);
+  } else {
+    if (run->job.keep_latents)
+      snprintf(folder, sizeof folder, "%s", run->job.keep_latents);
+    else
+      snprintf(folder, sizeof folder, "%s.unfinished", run->job.output);
+    job = saved_form(run);
+  }
+  if (!job)
+    return ms_error_set(error, MS_ENOMEM, "out of memory");
+  code = run->job.resume ? ms_state_resume(&run->state, folder, job, error)
+                         : ms_state_begin(&run->state, folder, job, error);
+  json_decref(job);
+  if (code < 0 || !run->job.resume)
+    return code;
+  found = ms_state_peek(&run->state, &stage, &step, error);
   if (found < 0)
     return found;
   if (found && (stage >= run->plan.count || step > run->plan.list[stage].steps))
     return ms_error_set(error, MS_EINPUT,
                         "the unfinished clip in \"%s\" does not fit its own settings: remove the folder",
-                        run->state_folder);
+                        folder);
   run->first_stage = stage;
   run->first_step = step;
   return 0;
@@ -283,7 +337,7 @@ static int sample_stage(struct run *run, int number, int first_step, float *late
                                .text_rows = run->text_rows,
                                .negative_rows = run->negative_rows,
                                .fps = run->job.fps,
-                               .state_folder = run->use_state ? run->state_folder : NULL,
+                               .state = &run->state,
                                .first_step = first_step,
                                .hooks = run->hooks,
                                .step_done = step_done,
@@ -308,7 +362,7 @@ static int sample(struct run *run, float **out, struct ms_error *error) {
     }
     if (resumed) {
       struct ms_sample_state state = {.count = count, .latents = next};
-      code = ms_state_load(run->state_folder, &state, error);
+      code = ms_state_load(&run->state, &state, error);
     } else if (stage == 0) {
       ms_random_normal_fill((uint64_t)run->job.seed, NOISE_STREAM, 0, next, count);
     } else {
@@ -320,10 +374,10 @@ static int sample(struct run *run, float **out, struct ms_error *error) {
     latents = next;
     if (code == 0 && (!resumed || run->first_step < here->steps))
       code = sample_stage(run, stage, resumed ? run->first_step : 0, latents, error);
-    if (code == 0 && run->use_state) {
+    if (code == 0) {
       struct ms_sample_state state = {
           .stage = stage, .step = here->steps, .count = count, .latents = latents};
-      code = ms_state_save(run->state_folder, &state, error);
+      code = ms_state_save(&run->state, &state, 0, error);
     }
   }
   *out = latents;
@@ -378,27 +432,48 @@ static int deliver(struct run *run, const float *latents, struct ms_error *error
   return code;
 }
 
+/* What stays of a run that did not end: its state, unless nothing was computed. */
+static void leave(struct run *run) {
+  int stage, step;
+  char message[1300];
+  if (run->state.lock < 0)
+    return;
+  if (ms_state_peek(&run->state, &stage, &step, NULL) != 1) {
+    ms_state_end(&run->state, !run->job.resume);
+    return;
+  }
+  ms_state_end(&run->state, 0);
+  snprintf(message, sizeof message, "what exists so far is kept: go on with --resume \"%s\"",
+           run->state.path);
+  log_line(run, MS_LOG_WARNING, message);
+}
+
 static int generate(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   float *latents = NULL, means[MS_MAX_LAYERS] = {0};
+  enum msk_precision precision = precision_of(machine);
   int code =
       ms_compute_open(&run->compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
   if (code < 0)
     return code;
   ms_pool_set_cancel(run->compute.pool, run->hooks ? run->hooks->cancel : NULL);
-  if ((code = open_model(run, machine, error)) < 0 || (code = resolve_job(run, error)) < 0)
+  if ((code = open_networks(run, machine, error)) < 0 || (code = resolve_job(run, error)) < 0)
     return code;
   ms_stages_plan(&run->model, run->job.width, run->job.height, run->job.frames, run->job.steps,
                  run->job.guidance, &run->plan);
   run->flops_total = ms_stages_flops(&run->model, &run->plan);
-  if ((code = check_budget(run, machine, error)) < 0)
-    return code;
   run->settings = ms_settings_write(&run->job);
   if (!run->settings)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
-  if ((code = encode_text(run, error)) < 0 || (code = open_state(run, error)) < 0)
+  if ((code = check_budget(run, machine, error)) < 0 || (code = open_state(run, error)) < 0)
     return code;
-  describe_stages(run);
-  code = sample(run, &latents, error);
+  code = ms_model_load(&run->model, run->model.folder, MS_MODEL_ALL,
+                       precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32, precision, error);
+  if (code == 0)
+    code = encode_text(run, error);
+  if (code == 0) {
+    describe_stages(run);
+    code = sample(run, &latents, error);
+  }
   if (code == 0) {
     ms_dit_offset_means(run->model.dit, means);
     for (int i = 0; i < run->result->layers; i++)
@@ -408,30 +483,78 @@ static int generate(struct run *run, const struct ms_machine *machine, struct ms
   free(latents);
   if (code == 0) {
     run->result->flops = run->flops_total;
-    if (!run->job.keep_latents)
-      ms_state_remove(run->state_folder);
-  } else if (run->use_state) {
-    char message[1300];
-    int stage, step;
-    if (ms_state_peek(run->state_folder, &stage, &step, NULL) == 1) {
-      snprintf(message, sizeof message, "what exists so far is kept: go on with --resume \"%s\"",
-               run->state_folder);
-      log_line(run, MS_LOG_WARNING, message);
-    } else {
-      ms_state_remove(run->state_folder);
-    }
+    ms_state_end(&run->state, !run->job.keep_latents);
   }
   return code;
 }
 
-/* A resumed job takes every setting from its folder but the output, which may be named anew. */
-static int load_resumed(struct run *run, struct ms_error *error) {
-  struct ms_generate_job asked = run->job;
-  int code = ms_state_read_job(asked.resume, &run->resumed, error);
+int ms_saved_job_read(struct ms_saved_job *saved, const char *folder, struct ms_error *error) {
+  json_t *root = NULL;
+  char path[1200];
+  int code = ms_state_read_job(folder, &root, error);
+  *saved = (struct ms_saved_job){.job = ms_generate_job_default(), .owned = root};
+  snprintf(path, sizeof path, "%.1100s/job.json", folder);
   if (code == 0)
-    code = ms_settings_read(&run->job, run->resumed, error);
-  run->job.output = asked.output;
+    code = ms_settings_read(&saved->job, root, path, error);
+  saved->job.output = json_string_value(json_object_get(root, "output"));
+  saved->job.resume = folder;
+  if (code < 0)
+    ms_saved_job_release(saved);
   return code;
+}
+
+void ms_saved_job_release(struct ms_saved_job *saved) {
+  json_decref(saved->owned);
+  memset(saved, 0, sizeof *saved);
+}
+
+static int differs(const char *asked, const char *saved) {
+  return asked && strcmp(asked, saved ? saved : "");
+}
+
+/* A resumed job takes every setting from its folder but the output, which may be named anew. What the caller
+ * set must be the same. */
+static int load_resumed(struct run *run, struct ms_error *error) {
+  const struct ms_generate_job asked = run->job, *own = &run->saved.job;
+  const char *what = NULL, *was = "";
+  char number[48] = "";
+  int code = ms_saved_job_read(&run->saved, asked.resume, error);
+  if (code < 0)
+    return code;
+  if (differs(asked.prompt, own->prompt))
+    what = "the prompt", was = own->prompt;
+  else if (differs(asked.negative, own->negative))
+    what = "--negative", was = own->negative;
+  else if (differs(asked.model, own->model))
+    what = "--model", was = own->model;
+  else if (differs(asked.sampler, own->sampler))
+    what = "--sampler", was = own->sampler;
+  else if (differs(asked.attention, own->attention))
+    what = "--attention", was = own->attention ? own->attention : "the model's";
+  else if (asked.width && (asked.width != own->width || asked.height != own->height))
+    what = "--size", snprintf(number, sizeof number, "%dx%d", own->width, own->height);
+  else if (asked.frames && asked.frames != own->frames)
+    what = "--frames", snprintf(number, sizeof number, "%d", own->frames);
+  else if (asked.fps > 0 && asked.fps != own->fps)
+    what = "--fps", snprintf(number, sizeof number, "%g", own->fps);
+  else if (asked.steps && asked.steps != own->steps)
+    what = "--steps", snprintf(number, sizeof number, "%d", own->steps);
+  else if (asked.guidance >= 0 && asked.guidance != own->guidance)
+    what = "--guidance", snprintf(number, sizeof number, "%g", own->guidance);
+  else if (asked.shift > 0 && asked.shift != own->shift)
+    what = "--shift", snprintf(number, sizeof number, "%g", own->shift);
+  else if (asked.seed >= 0 && asked.seed != own->seed)
+    what = "--seed", snprintf(number, sizeof number, "%lld", (long long)own->seed);
+  if (what)
+    return ms_error_set(error, MS_EUSAGE,
+                        "%s is not that of the unfinished clip in \"%s\" (\"%.200s\"): leave it out to go on "
+                        "with that clip, or leave --resume out to begin another",
+                        what, asked.resume, number[0] ? number : was);
+  run->job = *own;
+  if (asked.output)
+    run->job.output = asked.output;
+  run->job.keep_latents = asked.keep_latents;
+  return 0;
 }
 
 int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine,
@@ -445,14 +568,18 @@ int ms_generate(const struct ms_generate_job *job, const struct ms_machine *mach
   run->hooks = hooks;
   run->result = result;
   run->start = ms_seconds();
+  run->state.lock = -1;
   if (job->resume)
     code = load_resumed(run, error);
+  if (!run->job.model)
+    run->job.model = "starter";
   if (code == 0)
     code = check_job(&run->job, error);
   if (code == 0)
     code = ms_output_check(run->job.output, error);
   if (code == 0)
     code = generate(run, machine, error);
+  leave(run);
   result->seed = run->job.seed;
   result->frames = run->job.frames;
   result->width = run->job.width;
@@ -466,7 +593,7 @@ int ms_generate(const struct ms_generate_job *job, const struct ms_machine *mach
   free(run->text);
   free(run->negative);
   json_decref(run->settings);
-  json_decref(run->resumed);
+  ms_saved_job_release(&run->saved);
   ms_model_release(&run->model);
   ms_compute_release(&run->compute);
   free(run);

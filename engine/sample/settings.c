@@ -1,6 +1,7 @@
 #include "sample/settings.h"
 
-#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 json_t *ms_settings_write(const struct ms_generate_job *job) {
   return json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:s, s:s?, s:i, s:i, s:i, s:f}", "program",
@@ -10,34 +11,89 @@ json_t *ms_settings_write(const struct ms_generate_job *job) {
                    "width", job->width, "height", job->height, "frames", job->frames, "fps", job->fps);
 }
 
-static const char *text_of(const json_t *json, const char *key) {
-  return json_string_value(json_object_get(json, key));
+/* Reads values of one object; the first failure is recorded and stands. */
+struct reader {
+  const json_t *object;
+  const char *where;
+  int code;
+  struct ms_error *error;
+};
+
+static void refuse(struct reader *reader, const char *key, const char *what) {
+  if (!reader->code)
+    reader->code = ms_error_set(reader->error, MS_EINPUT, "\"%.300s\" is damaged: \"%s\" must be %s",
+                                reader->where, key, what);
 }
 
-static double number_of(const json_t *json, const char *key, int *good) {
-  const json_t *value = json_object_get(json, key);
-  if (!json_is_number(value) || !isfinite(json_number_value(value)) || fabs(json_number_value(value)) > 9e15)
-    *good = 0;
-  return json_number_value(value);
+static const char *text_of(struct reader *reader, const char *key, int required) {
+  const json_t *value = json_object_get(reader->object, key);
+  if (!json_is_string(value) && (required || (value && !json_is_null(value))))
+    refuse(reader, key, "a text");
+  return json_string_value(value);
 }
 
-int ms_settings_read(struct ms_generate_job *job, const json_t *json, struct ms_error *error) {
-  int good = 1;
-  job->prompt = text_of(json, "prompt");
-  job->negative = text_of(json, "negative");
-  job->model = text_of(json, "model");
-  job->sampler = text_of(json, "sampler");
-  job->attention = text_of(json, "attention");
-  job->seed = (int64_t)number_of(json, "seed", &good);
-  job->steps = (int)number_of(json, "steps", &good);
-  job->guidance = number_of(json, "guidance", &good);
-  job->shift = number_of(json, "shift", &good);
-  job->width = (int)number_of(json, "width", &good);
-  job->height = (int)number_of(json, "height", &good);
-  job->frames = (int)number_of(json, "frames", &good);
-  job->fps = number_of(json, "fps", &good);
-  if (!good || !job->prompt || !job->model || !job->sampler)
-    return ms_error_set(error, MS_EINPUT,
-                        "the saved settings of the clip are damaged: a value is missing or no number");
-  return 0;
+/* One of `choices`, "euler|unipc"; NULL where it may be absent and is. */
+static const char *choice_of(struct reader *reader, const char *key, int required, const char *choices) {
+  const char *text = text_of(reader, key, required);
+  char what[80];
+  for (const char *at = choices; text && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+    size_t n = strcspn(at, "|");
+    if (strlen(text) == n && !strncmp(at, text, n))
+      return text;
+  }
+  snprintf(what, sizeof what, "one of %s", choices);
+  if (text)
+    refuse(reader, key, what);
+  return NULL;
+}
+
+static int64_t whole_of(struct reader *reader, const char *key, int64_t low, int64_t high) {
+  const json_t *value = json_object_get(reader->object, key);
+  char what[96];
+  if (json_is_integer(value) && json_integer_value(value) >= low && json_integer_value(value) <= high)
+    return json_integer_value(value);
+  snprintf(what, sizeof what, "a whole number from %lld to %lld", (long long)low, (long long)high);
+  refuse(reader, key, what);
+  return low;
+}
+
+static double number_of(struct reader *reader, const char *key, double low, double high) {
+  const json_t *value = json_object_get(reader->object, key);
+  double number = json_number_value(value);
+  char what[96];
+  if (json_is_number(value) && number >= low && number <= high)
+    return number;
+  snprintf(what, sizeof what, "a number from %g to %g", low, high);
+  refuse(reader, key, what);
+  return low;
+}
+
+static int side_of(struct reader *reader, const char *key) {
+  int64_t side = whole_of(reader, key, MS_GENERATE_MIN_SIDE, MS_GENERATE_MAX_SIDE);
+  if (side % 2)
+    refuse(reader, key, "even");
+  return (int)side;
+}
+
+int ms_settings_read(struct ms_generate_job *job, const json_t *json, const char *where,
+                     struct ms_error *error) {
+  struct reader reader = {.object = json, .where = where, .error = error};
+  job->prompt = text_of(&reader, "prompt", 1);
+  if (job->prompt && !job->prompt[strspn(job->prompt, " \t\r\n")])
+    refuse(&reader, "prompt", "a sentence");
+  job->negative = text_of(&reader, "negative", 0);
+  job->model = text_of(&reader, "model", 1);
+  if (job->model && !job->model[0])
+    refuse(&reader, "model", "a name or a folder");
+  job->sampler = choice_of(&reader, "sampler", 1, "euler|unipc|dpmpp");
+  job->attention = choice_of(&reader, "attention", 0, "dense|window|dsa");
+  job->seed = whole_of(&reader, "seed", 0, MS_MAX_SEED);
+  job->steps = (int)whole_of(&reader, "steps", 1, MS_GENERATE_MAX_STEPS);
+  job->guidance = number_of(&reader, "guidance", 0, MS_GENERATE_MAX_GUIDANCE);
+  job->shift = number_of(&reader, "shift", 1e-6, MS_GENERATE_MAX_SHIFT);
+  job->width = side_of(&reader, "width");
+  job->height = side_of(&reader, "height");
+  job->frames = (int)whole_of(&reader, "frames", 1, MS_GENERATE_MAX_FRAMES);
+  job->fps = number_of(&reader, "fps", 1e-6, MS_GENERATE_MAX_FPS);
+  return reader.code;
 }

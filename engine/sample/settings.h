@@ -6,5 +6,7 @@
 
 /* All fields of a resolved job. NULL if out of memory. */
 json_t *ms_settings_write(const struct ms_generate_job *job);
-/* Fills the job from JSON; strings belong to `json`, which must outlive the job. MS_EINPUT names the key. */
-int ms_settings_read(struct ms_generate_job *job, const json_t *json, struct ms_error *error);
+/* Fills the job from JSON; strings belong to `json`, which must outlive the job. MS_EINPUT names the key that
+ * is missing, of another type or out of range, and `where` it was read. */
+int ms_settings_read(struct ms_generate_job *job, const json_t *json, const char *where,
+                     struct ms_error *error);

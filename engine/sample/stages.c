@@ -49,35 +49,6 @@ void ms_stages_plan(const struct ms_model *model, int width, int height, int fra
   }
 }
 
-/* What H.264 keeps of a picture while it looks ahead: some fifty frames of 4:2:0 with their motion. */
-#define ENCODER_BYTES_A_PIXEL 160
-
-size_t ms_stages_bytes(const struct ms_model *model, const struct ms_stage_plan *plan) {
-  int channels = ms_codec_channels(model->codec), strides[3];
-  size_t most = 0;
-  ms_codec_strides(model->codec, strides);
-  for (int i = 0; i < plan->count; i++) {
-    const struct ms_stage *stage = &plan->list[i];
-    const int *lattice = stage->lattice;
-    struct ms_dit_batch batch = {.samples = 1, .coarse = stage->coarse};
-    size_t latents = (size_t)channels * lattice[0] * lattice[1] * lattice[2] * sizeof(float);
-    size_t pixels = (size_t)stage->width * stage->height, bytes;
-    memcpy(batch.lattice, lattice, sizeof batch.lattice);
-    /* latents, two velocities and the sampler's history stand beside the layers; the layers' buffers stay
-     * while decoding */
-    bytes = ms_dit_activation_bytes(model->dit, &batch, 0) + 6 * latents;
-    bytes +=
-        ms_codec_stream_bytes(model->codec, 1, lattice[1], lattice[2]) + (size_t)strides[0] * pixels * 12;
-    if (i > 0) /* while enlarging, a decoder and an encoder work side by side */
-      bytes +=
-          ms_codec_stream_bytes(model->codec, 0, lattice[1], lattice[2]) + (size_t)strides[0] * pixels * 12;
-    if (i + 1 == plan->count)
-      bytes += ENCODER_BYTES_A_PIXEL * pixels;
-    most = bytes > most ? bytes : most;
-  }
-  return most;
-}
-
 double ms_stages_flops(const struct ms_model *model, const struct ms_stage_plan *plan) {
   double flops = 0;
   for (int i = 0; i < plan->count; i++) {

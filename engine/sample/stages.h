@@ -23,6 +23,5 @@ struct ms_stage_plan {
  * size; a clip whose short side is at most 1.25 times the base side has one stage. */
 void ms_stages_plan(const struct ms_model *model, int width, int height, int frames, int steps,
                     double guidance, struct ms_stage_plan *plan);
-/* Bytes that a job of these stages needs beside the weights, and its FLOPs. */
-size_t ms_stages_bytes(const struct ms_model *model, const struct ms_stage_plan *plan);
+/* FLOPs of a job of these stages. */
 double ms_stages_flops(const struct ms_model *model, const struct ms_stage_plan *plan);

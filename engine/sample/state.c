@@ -1,61 +1,146 @@
 #include "sample/state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "weights/safetensors.h"
 
 #define JOB_JSON_MAX (4u << 20)
+#define DURABLE "state.safetensors"
+#define QUICK "latest.safetensors"
 
 static void state_path(char path[1200], const char *folder, const char *name) {
   snprintf(path, 1200, "%s/%s", folder, name);
 }
 
-int ms_state_begin(const char *folder, const json_t *job, struct ms_error *error) {
+/* FNV-1a over words of eight bytes (Fowler, Noll, Vo), the rest byte by byte: against files that a crash cut
+ * short or left empty, not against an enemy. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size) {
+  const unsigned char *at = data;
+  for (; size >= 8; at += 8, size -= 8) {
+    uint64_t word;
+    memcpy(&word, at, 8);
+    hash = (hash ^ word) * 0x100000001b3u;
+    hash ^= hash >> 29;
+  }
+  for (; size; at++, size--)
+    hash = (hash ^ *at) * 0x100000001b3u;
+  return hash;
+}
+#define HASH_START 0xcbf29ce484222325u
+
+/* The settings decide the bits; where the clip goes does not. */
+static uint64_t hash_settings(const json_t *job) {
+  json_t *settings = json_copy((json_t *)job);
+  char *text;
+  uint64_t hash = 0;
+  json_object_del(settings, "output");
+  text = json_dumps(settings, JSON_COMPACT | JSON_SORT_KEYS);
+  if (text)
+    hash = hash_bytes(HASH_START, text, strlen(text));
+  free(text);
+  json_decref(settings);
+  return hash;
+}
+
+static int take_folder(struct ms_state_folder *state, const char *folder, const json_t *job, int make,
+                       struct ms_error *error) {
+  memset(state, 0, sizeof *state);
+  state->lock = -1;
+  if (strlen(folder) >= sizeof state->path)
+    return ms_error_set(error, MS_EOUTPUT, "the path of the unfinished clip is too long: \"%.200s...\"",
+                        folder);
+  snprintf(state->path, sizeof state->path, "%s", folder);
+  state->settings = hash_settings(job);
+  state->lock = ms_folder_lock(folder, make, "another run writes the unfinished clip in", error);
+  return state->lock < 0 ? state->lock : 0;
+}
+
+static void remove_states(const char *folder) {
+  static const char *const names[] = {QUICK, DURABLE, QUICK ".part", DURABLE ".part"};
+  char path[1200];
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    state_path(path, folder, names[i]);
+    unlink(path);
+  }
+}
+
+int ms_state_begin(struct ms_state_folder *state, const char *folder, const json_t *job,
+                   struct ms_error *error) {
   char path[1200], *text;
-  int code;
-  if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\" for the unfinished clip: %s",
-                        folder, strerror(errno));
+  int code = take_folder(state, folder, job, 1, error);
+  if (code < 0)
+    return code;
   text = json_dumps(job, JSON_INDENT(2));
   if (!text)
-    return ms_error_set(error, MS_ENOMEM, "out of memory");
+    code = ms_error_set(error, MS_ENOMEM, "out of memory");
   /* Latents that an earlier clip of this name left must not be taken for this clip's. */
-  state_path(path, folder, "state.safetensors");
-  unlink(path);
+  remove_states(folder);
   state_path(path, folder, "job.json");
-  code = ms_file_write_all(path, text, strlen(text), error);
+  if (code == 0)
+    code = ms_file_write_all(path, text, strlen(text), error);
   free(text);
+  if (code < 0)
+    ms_state_end(state, 1);
   return code;
 }
 
-int ms_state_save(const char *folder, const struct ms_sample_state *state, struct ms_error *error) {
+int ms_state_resume(struct ms_state_folder *state, const char *folder, const json_t *job,
+                    struct ms_error *error) {
+  return take_folder(state, folder, job, 0, error);
+}
+
+void ms_state_end(struct ms_state_folder *state, int remove) {
+  char path[1200];
+  if (state->lock < 0)
+    return;
+  if (remove) {
+    remove_states(state->path);
+    state_path(path, state->path, "job.json");
+    unlink(path);
+  }
+  ms_folder_unlock(state->path, state->lock, remove);
+  state->lock = -1;
+}
+
+int ms_state_save(const struct ms_state_folder *folder, const struct ms_sample_state *state, int quick,
+                  struct ms_error *error) {
   struct ms_tensor_out tensors[4];
-  char path[1200], stage[16], step[16], order[16];
-  const char *metadata[] = {"stage", stage, "step", step, "order", order, NULL};
+  char path[1200], stage[16], step[16], order[16], settings[24], sum[24];
+  const char *metadata[] = {"stage",    stage,    "step", step, "order", order,
+                            "settings", settings, "sum",  sum,  NULL};
   static const char *const names[3] = {"history.0", "history.1", "history.2"};
+  uint64_t hash = HASH_START;
   int n = 0;
-  snprintf(stage, sizeof stage, "%d", state->stage);
-  snprintf(step, sizeof step, "%d", state->step);
-  snprintf(order, sizeof order, "%d", state->sampler ? state->sampler->order_reached : 0);
   tensors[n++] = (struct ms_tensor_out){"latents", MS_DTYPE_F32, 1, {state->count}, state->latents};
   for (int i = 0; i < 3 && state->sampler; i++)
     if (state->sampler->history[i])
       tensors[n++] =
           (struct ms_tensor_out){names[i], MS_DTYPE_F32, 1, {state->count}, state->sampler->history[i]};
-  state_path(path, folder, "state.safetensors");
-  return ms_safetensors_write(path, tensors, n, metadata, error);
+  for (int i = 0; i < n; i++)
+    hash = hash_bytes(hash, tensors[i].data, (size_t)state->count * sizeof(float));
+  snprintf(stage, sizeof stage, "%d", state->stage);
+  snprintf(step, sizeof step, "%d", state->step);
+  snprintf(order, sizeof order, "%d", state->sampler ? state->sampler->order_reached : 0);
+  snprintf(settings, sizeof settings, "%016" PRIx64, folder->settings);
+  snprintf(sum, sizeof sum, "%016" PRIx64, hash);
+  state_path(path, folder->path, quick ? QUICK : DURABLE);
+  return quick ? ms_safetensors_write_quick(path, tensors, n, metadata, error)
+               : ms_safetensors_write(path, tensors, n, metadata, error);
 }
 
 int ms_state_read_job(const char *folder, json_t **job, struct ms_error *error) {
   char path[1200], *text = NULL;
   size_t size;
   int code;
+  *job = NULL;
+  if (strlen(folder) > 1100)
+    return ms_error_set(error, MS_EINPUT, "the path of the unfinished clip is too long");
   state_path(path, folder, "job.json");
   code = ms_file_read_all(path, JOB_JSON_MAX, &text, &size, error);
   if (code < 0)
@@ -70,66 +155,118 @@ int ms_state_read_job(const char *folder, json_t **job, struct ms_error *error) 
   return 0;
 }
 
-static int open_state(const char *folder, struct ms_safetensors **file, struct ms_error *error) {
-  char path[1200];
-  state_path(path, folder, "state.safetensors");
-  return ms_safetensors_open(file, path, error);
-}
-
 static int metadata_number(const struct ms_safetensors *file, const char *key) {
   const char *text = ms_safetensors_metadata(file, key);
-  return text ? atoi(text) : -1;
+  char *end;
+  long value = text ? strtol(text, &end, 10) : -1;
+  return text && end > text && !*end && value >= 0 && value <= 1000000 ? (int)value : -1;
 }
 
-int ms_state_peek(const char *folder, int *stage, int *step, struct ms_error *error) {
-  struct ms_safetensors *file = NULL;
+static int hash_matches(const struct ms_safetensors *file, const char *key, uint64_t hash) {
+  const char *text = ms_safetensors_metadata(file, key);
+  char wanted[24];
+  snprintf(wanted, sizeof wanted, "%016" PRIx64, hash);
+  return text && !strcmp(text, wanted);
+}
+
+/* Opens one of the two files and checks what it says of itself. MS_EINPUT tells what is wrong. */
+static int open_state(const struct ms_state_folder *folder, const char *name, struct ms_safetensors **file,
+                      struct ms_error *error) {
+  static const char *const names[4] = {"latents", "history.0", "history.1", "history.2"};
   char path[1200];
+  uint64_t hash = HASH_START;
   int code;
-  state_path(path, folder, "state.safetensors");
-  if (access(path, F_OK) < 0)
-    return 0;
-  code = open_state(folder, &file, error);
+  state_path(path, folder->path, name);
+  code = ms_safetensors_open(file, path, error);
   if (code < 0)
     return code;
-  *stage = metadata_number(file, "stage");
-  *step = metadata_number(file, "step");
-  ms_safetensors_close(&file);
-  if (*stage < 0 || *step < 0)
-    return ms_error_set(error, MS_EINPUT, "\"%s\" is not the state of an unfinished clip", path);
-  return 1;
-}
-
-int ms_state_load(const char *folder, struct ms_sample_state *state, struct ms_error *error) {
-  struct ms_safetensors *file = NULL;
-  char name[16];
-  const struct ms_tensor_view *view;
-  int code = open_state(folder, &file, error);
-  if (code < 0)
-    return code;
-  view = ms_safetensors_find(file, "latents");
-  if (!view || view->count != state->count)
-    code = ms_error_set(error, MS_EINPUT,
-                        "the unfinished clip in \"%s\" does not fit its own settings: remove the folder",
-                        folder);
-  else
-    ms_tensor_read_f32(view, state->latents);
-  for (int i = 0; i < 3 && code == 0 && state->sampler; i++) {
-    snprintf(name, sizeof name, "history.%d", i);
-    view = ms_safetensors_find(file, name);
-    if (state->sampler->history[i] && view && view->count == state->count)
-      ms_tensor_read_f32(view, state->sampler->history[i]);
+  for (int i = 0; i < 4; i++) {
+    const struct ms_tensor_view *view = ms_safetensors_find(*file, names[i]);
+    if (view)
+      hash = hash_bytes(hash, view->data, view->bytes);
   }
-  if (code == 0 && state->sampler && metadata_number(file, "order") >= 0)
-    state->sampler->order_reached = metadata_number(file, "order");
-  ms_safetensors_close(&file);
+  if (metadata_number(*file, "stage") < 0 || metadata_number(*file, "step") < 0 ||
+      metadata_number(*file, "order") < 0 || metadata_number(*file, "order") > 2 ||
+      !hash_matches(*file, "sum", hash))
+    code = ms_error_set(error, MS_EINPUT, "\"%s\" is damaged: remove the folder, or that file", path);
+  else if (!hash_matches(*file, "settings", folder->settings))
+    code = ms_error_set(error, MS_EINPUT,
+                        "\"%s\" was made with other settings than job.json says: remove the folder", path);
+  if (code < 0)
+    ms_safetensors_close(file);
   return code;
 }
 
-void ms_state_remove(const char *folder) {
-  char path[1200];
-  state_path(path, folder, "state.safetensors");
-  unlink(path);
-  state_path(path, folder, "job.json");
-  unlink(path);
-  rmdir(folder);
+/* The newer of the two states; one that is damaged gives way to the other. Returns 1, 0 or MS_EINPUT. */
+static int open_newest(const struct ms_state_folder *folder, struct ms_safetensors **newest,
+                       struct ms_error *error) {
+  static const char *const names[] = {DURABLE, QUICK};
+  struct ms_error why = {0};
+  int there = 0, best_stage = -1, best_step = -1;
+  *newest = NULL;
+  for (int i = 0; i < 2; i++) {
+    struct ms_safetensors *file = NULL;
+    char path[1200];
+    int stage, step;
+    state_path(path, folder->path, names[i]);
+    if (access(path, F_OK) < 0)
+      continue;
+    there = 1;
+    if (open_state(folder, names[i], &file, &why) < 0)
+      continue;
+    stage = metadata_number(file, "stage");
+    step = metadata_number(file, "step");
+    if (stage > best_stage || (stage == best_stage && step > best_step)) {
+      ms_safetensors_close(newest);
+      *newest = file;
+      best_stage = stage;
+      best_step = step;
+    } else {
+      ms_safetensors_close(&file);
+    }
+  }
+  if (*newest)
+    return 1;
+  return there ? ms_error_set(error, why.code, "%s", why.message) : 0;
+}
+
+int ms_state_peek(const struct ms_state_folder *folder, int *stage, int *step, struct ms_error *error) {
+  struct ms_safetensors *file = NULL;
+  int found = open_newest(folder, &file, error);
+  if (found == 1) {
+    *stage = metadata_number(file, "stage");
+    *step = metadata_number(file, "step");
+  }
+  ms_safetensors_close(&file);
+  return found;
+}
+
+int ms_state_load(const struct ms_state_folder *folder, struct ms_sample_state *state,
+                  struct ms_error *error) {
+  struct ms_safetensors *file = NULL;
+  const struct ms_tensor_view *view;
+  int code = open_newest(folder, &file, error), fits;
+  if (code <= 0)
+    return code < 0 ? code : ms_error_set(error, MS_EINPUT, "there are no latents in \"%s\"", folder->path);
+  view = ms_safetensors_find(file, "latents");
+  fits = view && view->dtype == MS_DTYPE_F32 && view->count == state->count;
+  if (fits)
+    ms_tensor_read_f32(view, state->latents);
+  for (int i = 0; i < 3 && fits && state->sampler; i++) {
+    char name[16];
+    if (!state->sampler->history[i])
+      continue;
+    snprintf(name, sizeof name, "history.%d", i);
+    view = ms_safetensors_find(file, name);
+    fits = view && view->dtype == MS_DTYPE_F32 && view->count == state->count;
+    if (fits)
+      ms_tensor_read_f32(view, state->sampler->history[i]);
+  }
+  if (state->sampler)
+    state->sampler->order_reached = metadata_number(file, "order");
+  ms_safetensors_close(&file);
+  return fits ? 0
+              : ms_error_set(error, MS_EINPUT,
+                             "the unfinished clip in \"%s\" does not fit its own settings: remove the folder",
+                             folder->path);
 }

@@ -11,6 +11,7 @@
 #include "base/system.h"
 #include "ms-generate.h"
 #include "train/checkpoint.h"
+#include "train/memory.h"
 #include "train/metrics-file.h"
 #include "train/objective.h"
 #include "train/optimizer.h"
@@ -19,13 +20,9 @@
 #include "weights/params-file.h"
 
 #define STREAM_BUCKET ((uint64_t)4 << 40)
-/* A small data set is seen through so many windows of each clip. */
-#define WINDOWS_OF_A_CLIP 8
-#define SMALL_SOURCE 1000
 #define BAD_STEPS_IN_A_ROW 3
 /* Noise levels of the validation loss. */
-static const double validation_sigmas[] = {0.15, 0.4, 0.65, 0.9};
-#define VALIDATION_SIGMAS 4
+static const double validation_sigmas[MS_VALIDATION_SAMPLES] = {0.15, 0.4, 0.65, 0.9};
 
 struct loop {
   struct ms_model *model;
@@ -60,7 +57,7 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
   struct ms_train_bucket single = {
       .width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
   int count = job->bucket_count ? job->bucket_count : 1;
-  int64_t most_elements = 0, most_samples = VALIDATION_SIGMAS;
+  int64_t most_elements = 0, most_samples = MS_VALIDATION_SAMPLES;
   int code = ms_split_init(&loop->split, job, source, error);
   for (int b = 0; b < count && code == 0; b++) {
     const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
@@ -69,7 +66,7 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
     code = ms_split_training(&loop->split, source, bucket, &numbers, &clips, error);
     if (code < 0)
       break;
-    items = bucket->clips ? bucket->clips : source->count <= SMALL_SOURCE ? clips * WINDOWS_OF_A_CLIP : clips;
+    items = ms_train_items(bucket, source->count, clips);
     code = ms_store_fill(store, loop->model, source, bucket, numbers, clips, items, loop->hooks, error);
     free(numbers);
     loop->store_count = b + 1;
@@ -88,8 +85,8 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
     const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[0] : &single;
     code = ms_store_fill(&loop->held_out, loop->model, source, bucket, loop->split.validation,
                          loop->split.validation_count, loop->split.validation_count, loop->hooks, error);
-    if (code == 0 && ms_store_elements(&loop->held_out) * VALIDATION_SIGMAS > most_elements)
-      most_elements = ms_store_elements(&loop->held_out) * VALIDATION_SIGMAS;
+    if (code == 0 && ms_store_elements(&loop->held_out) * MS_VALIDATION_SAMPLES > most_elements)
+      most_elements = ms_store_elements(&loop->held_out) * MS_VALIDATION_SAMPLES;
   }
   if (code == 0)
     code = ms_objective_init(&loop->objective, loop->model, job, (int)most_samples, most_elements, error);
@@ -135,9 +132,9 @@ static int validate(struct loop *loop, double *loss, struct ms_error *error) {
   ms_pool_set_cancel(loop->model->compute->pool, NULL);
   code = apply_average(loop, error);
   for (int64_t i = 0; i < loop->held_out.items && code == 0; i++) {
-    int64_t items[VALIDATION_SIGMAS] = {i, i, i, i};
+    int64_t items[MS_VALIDATION_SAMPLES] = {i, i, i, i};
     code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas,
-                                   VALIDATION_SIGMAS, error);
+                                   MS_VALIDATION_SAMPLES, error);
     if (code == 0)
       code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 0, loop->objective.velocity, error);
     if (code == 0)

@@ -13,5 +13,11 @@ struct ms_train_clips {
  * batch or validation pass, the model that makes sample clips. */
 void ms_train_memory(const struct ms_model *model, const struct ms_train_job *job,
                      const struct ms_train_clips *clips, struct ms_memory *need);
+/* Holds the job's need against the machine's budgets. MS_EBUDGET names the resource, by how much it falls
+ * short, and the nearest batch, length or size that would fit. Writes the planned peak of host memory. To be
+ * called before the work begins. */
+int ms_train_memory_check(const struct ms_model *model, const struct ms_train_job *job,
+                          const struct ms_train_clips *clips, const struct ms_machine *machine,
+                          size_t *planned, struct ms_error *error);
 /* How many items of a bucket are stored, and how many clips are held out for validation. */
 int64_t ms_train_items(const struct ms_train_bucket *bucket, int64_t source_count, int64_t training_clips);

@@ -6,6 +6,8 @@
 #pragma once
 #include "train/store.h"
 
+#define MS_VALIDATION_SAMPLES 4 /* noise levels that a held-out clip is judged at, in one pass */
+
 struct ms_objective {
   struct ms_model *model;
   const struct ms_train_job *job;

@@ -23,20 +23,23 @@ static void shuffle(int64_t *list, int64_t count, struct ms_random *random) {
   }
 }
 
+int64_t ms_split_held_out(const struct ms_train_job *job, int64_t count) {
+  int64_t n;
+  if (count > LARGE_SOURCE)
+    return job->validation_clips;
+  if (!(job->validation > 0) || count < 3)
+    return 0;
+  n = (int64_t)llround(job->validation * (double)count);
+  n = n < 1 ? 1 : n;
+  if (job->validation_clips && n > job->validation_clips)
+    n = job->validation_clips;
+  return n > count - 1 ? count - 1 : n;
+}
+
 int ms_split_init(struct ms_split *split, const struct ms_train_job *job, const struct ms_clip_source *source,
                   struct ms_error *error) {
-  int64_t n = 0;
+  int64_t n = ms_split_held_out(job, source->count);
   memset(split, 0, sizeof *split);
-  if (source->count > LARGE_SOURCE) {
-    n = job->validation_clips;
-  } else if (job->validation > 0 && source->count >= 3) {
-    n = (int64_t)llround(job->validation * (double)source->count);
-    n = n < 1 ? 1 : n;
-    if (job->validation_clips && n > job->validation_clips)
-      n = job->validation_clips;
-    if (n > source->count - 1)
-      n = source->count - 1;
-  }
   if (!n)
     return 0;
   split->validation = malloc((size_t)n * sizeof *split->validation);

@@ -7,6 +7,8 @@ struct ms_split {
   int64_t validation_count;
 };
 
+/* How many clips of a source of `count` a job holds out. */
+int64_t ms_split_held_out(const struct ms_train_job *job, int64_t count);
 /* A share of a small source is drawn from the seed (at least one clip of three or more, if the share is not
  * 0); of a source with more than 100,000 clips the last validation_clips are held out. */
 int ms_split_init(struct ms_split *split, const struct ms_train_job *job, const struct ms_clip_source *source,

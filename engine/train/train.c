@@ -13,6 +13,7 @@
 #include "ms-models.h"
 #include "msk-cpu.h"
 #include "train/loop.h"
+#include "train/memory.h"
 #include "train/output.h"
 
 void ms_train_job_init(struct ms_train_job *job) {
@@ -67,6 +68,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   struct ms_clip_source source = {0};
   struct ms_compute compute = {0};
   struct ms_model model = {0};
+  struct ms_train_clips clips;
+  size_t planned = 0;
   char folder[1024];
   int code = check_job(&job, error), own_source = 0, own_output = 0;
   memset(result, 0, sizeof *result);
@@ -85,18 +88,27 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     code = ms_compute_open(&compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
   if (code == 0) {
     ms_pool_set_cancel(compute.pool, hooks ? hooks->cancel : NULL);
-    code = ms_model_open(&model, &compute, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, error);
+    code = ms_model_read(&model, folder, error);
   }
+  if (code == 0)
+    code = ms_model_open_root(&model, &compute, model.root, MS_MODEL_ALL, error);
   if (code == 0 && !job.width) {
     job.width = model.defaults.width;
     job.height = model.defaults.height;
   }
   if (code == 0 && !job.frames)
     job.frames = model.defaults.frames;
+  if (code == 0) {
+    clips = (struct ms_train_clips){source.count, source.read_mask != NULL};
+    code = ms_train_memory_check(&model, &job, &clips, machine, &planned, error);
+  }
+  if (code == 0)
+    code = ms_model_load(&model, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, error);
   if (code == 0)
     code = ms_train_output_parts(&model, folder, &job, error);
   if (code == 0)
     code = ms_train_loop(&model, &job, &source, machine, hooks, result, error);
+  result->planned_host_bytes = planned;
   /* Only what this run began: a folder that was refused belongs to somebody. */
   if (code < 0 && result->steps == 0 && own_output)
     ms_train_output_discard(job.output);

@@ -98,9 +98,9 @@ static int write_filled(struct ms_file_out *out, const struct ms_tensor_out *ten
   return code;
 }
 
-int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count,
-                              const char *const *metadata, ms_tensor_fill_fn fill, void *data,
-                              struct ms_error *error) {
+static int write_file(const char *path, const struct ms_tensor_out *tensors, int count,
+                      const char *const *metadata, ms_tensor_fill_fn fill, void *data, int quick,
+                      struct ms_error *error) {
   const struct ms_tensor_out **order = calloc((size_t)count + 1, sizeof *order);
   struct ms_file_out out = {0};
   unsigned char prefix[8];
@@ -137,7 +137,7 @@ int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tens
       assert(tensor_bytes(order[i]) == 0);
   }
   if (code == 0)
-    code = ms_file_out_commit(&out, error);
+    code = quick ? ms_file_out_publish(&out, error) : ms_file_out_commit(&out, error);
 done:
   ms_file_out_abandon(&out);
   free(piece);
@@ -146,7 +146,18 @@ done:
   return code;
 }
 
+int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count,
+                              const char *const *metadata, ms_tensor_fill_fn fill, void *data,
+                              struct ms_error *error) {
+  return write_file(path, tensors, count, metadata, fill, data, 0, error);
+}
+
+int ms_safetensors_write_quick(const char *path, const struct ms_tensor_out *tensors, int count,
+                               const char *const *metadata, struct ms_error *error) {
+  return write_file(path, tensors, count, metadata, NULL, NULL, 1, error);
+}
+
 int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count,
                          const char *const *metadata, struct ms_error *error) {
-  return ms_safetensors_write_with(path, tensors, count, metadata, NULL, NULL, error);
+  return write_file(path, tensors, count, metadata, NULL, NULL, 0, error);
 }

@@ -55,6 +55,9 @@ struct ms_tensor_out {
  * the bytes depend on the contents alone. Returns 0 or MS_EOUTPUT (message names the path and the system's reason). */
 int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, int count, const char *const *metadata,
                          struct ms_error *error);
+/* The same without waiting for the disk (ms_file_out_publish). */
+int ms_safetensors_write_quick(const char *path, const struct ms_tensor_out *tensors, int count,
+                               const char *const *metadata, struct ms_error *error);
 
 /* Fills out with elements begin .. begin + count - 1 of tensors[tensor], in its dtype. */
 typedef void (*ms_tensor_fill_fn)(void *data, int tensor, int64_t begin, int64_t count, void *out);

@@ -55,13 +55,16 @@ check "no prompt" ends 2 generate -o "$folder/a.mp4"
 check "an empty prompt" ends 2 generate " " -o "$folder/a.mp4"
 check "two prompts" ends 2 generate a b -o "$folder/a.mp4"
 check "a prompt that is not UTF-8" ends 2 generate $'\xff\xfe' -o "$folder/a.mp4"
-for size in 0x0 0x64 63x64 65x64 -64x64 64x 64 x64 64x64x3 1e3x64 99999999999x64; do
+for size in 0x0 0x64 63x64 65x64 -64x64 64x 64 x64 64x64x3 1e3x64 99999999999x64 192x128x " 192x128" +192x128 "192x 128" 192x+128 0xC0x128; do
   check "size $size" ends 2 generate ball --size=$size -o "$folder/a.mp4"
 done
 check "no frames" ends 2 generate ball --frames 0 -o "$folder/a.mp4"
 check "negative frames" ends 2 generate ball --frames -3 -o "$folder/a.mp4"
 check "half a frame" ends 2 generate ball --frames 1.5 -o "$folder/a.mp4"
 check "no steps" ends 2 generate ball --steps 0 -o "$folder/a.mp4"
+check "a seed that is too large" ends 2 generate ball --seed 9000000000000000001 -o "$folder/a.mp4"
+check "is told as it was typed" says err '9000000000000000001 is out of range'
+check "a seed beyond 64 bits" ends 2 generate ball --seed 99999999999999999999 -o "$folder/a.mp4"
 check "guidance that is no number" ends 2 generate ball --guidance nan -o "$folder/a.mp4"
 check "a flag without its value" ends 2 generate ball --steps
 check "an unknown sampler" ends 2 generate ball --sampler magic -o "$folder/a.mp4"
@@ -72,6 +75,11 @@ check "a size of memory that is none" ends 2 generate ball --host-memory much -o
 check "a bad flag with --json" ends 2 generate ball --setps 4 --json
 check "is told as JSON" only_json
 check "as an error" says out '"event":"error","exit":2'
+check "a clip beyond the memory" ends 4 generate ball --size 640x384 --frames 65 --host-memory 150M -o "$folder/a.mp4"
+check "says of which, how much and what would fit" says err 'host memory, [0-9]+ MiB more than the 150 MiB allowed: .* would fit'
+check "a clip beyond the device" ends 4 generate ball --size 640x384 --frames 65 --device-memory 60M -o "$folder/a.mp4"
+check "says so too" says err 'device memory, [0-9]+ MiB more than the 60 MiB allowed: .* would fit'
+check "a model beyond the device" ends 4 generate ball --size 64x64 --device-memory 10M -o "$folder/a.mp4"
 check "a missing model" ends 3 generate ball --model nowhere -o "$folder/a.mp4"
 check "a device that is not there" ends 6 generate ball --device cuda -o "$folder/a.mp4"
 check "no folder for the trained model" ends 2 train "$folder"

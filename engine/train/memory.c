@@ -1,0 +1,195 @@
+#include "train/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sample/memory.h"
+#include "train/objective.h"
+#include "train/split.h"
+#include "train/store.h"
+
+/* A small data set is seen through so many windows of each clip. */
+#define WINDOWS_OF_A_CLIP 8
+#define SMALL_SOURCE 1000
+/* Bytes of a clip's captions with what malloc adds. */
+#define CAPTION_BYTES 160
+/* A decoder of a video file with its threads and frames, which the size of the clips trained on does not
+ * tell. */
+#define READER_BYTES ((size_t)24 << 20)
+
+int64_t ms_train_items(const struct ms_train_bucket *bucket, int64_t source_count, int64_t training_clips) {
+  if (bucket->clips)
+    return bucket->clips;
+  return source_count <= SMALL_SOURCE ? training_clips * WINDOWS_OF_A_CLIP : training_clips;
+}
+
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Sizes of one bucket. */
+struct shape {
+  int lattice[3];
+  size_t elements, cells; /* of a clip's latents */
+};
+
+static struct shape shape_of(const struct ms_model *model, const struct ms_train_bucket *bucket) {
+  struct shape shape;
+  ms_model_latent_size(model, bucket->frames, bucket->height, bucket->width, shape.lattice);
+  shape.cells = (size_t)shape.lattice[0] * shape.lattice[1] * shape.lattice[2];
+  shape.elements = shape.cells * (size_t)ms_codec_channels(model->codec);
+  return shape;
+}
+
+static size_t stored_bytes(const struct shape *shape, int64_t items, int masks) {
+  return (size_t)items *
+         (shape->elements * sizeof(float) + (masks ? shape->cells : 0) + MS_STORE_CAPTIONS * CAPTION_BYTES);
+}
+
+/* While clips are encoded: pixels as bytes and floats, and the encoder. */
+static size_t encoding_bytes(const struct ms_model *model, const struct ms_train_bucket *bucket,
+                             const struct shape *shape) {
+  size_t pixels = (size_t)bucket->width * bucket->height * bucket->frames;
+  return pixels * (3 + 3 * sizeof(float)) + READER_BYTES +
+         ms_model_codec_bytes(model, MSK_PRECISION_BF16, 0, shape->lattice[0], shape->lattice + 1);
+}
+
+static size_t pass_bytes(const struct ms_model *model, const struct shape *shape, int samples, int coarse,
+                         int training) {
+  struct ms_dit_batch batch = {.samples = samples, .coarse = coarse};
+  memcpy(batch.lattice, shape->lattice, sizeof batch.lattice);
+  return ms_model_activation_bytes(model, &batch, MSK_PRECISION_BF16, training);
+}
+
+/* The model that makes a sample clip stands beside the one that is trained. */
+static size_t preview_bytes(const struct ms_model *model) {
+  const struct ms_model_defaults *d = &model->defaults;
+  struct ms_stage_plan plan;
+  struct ms_memory need;
+  ms_stages_plan(model, d->width, d->height, d->frames, d->steps, d->guidance, &plan);
+  ms_sample_memory(model, &plan, MSK_PRECISION_BF16, &need);
+  return need.host - need.program;
+}
+
+void ms_train_memory(const struct ms_model *model, const struct ms_train_job *job,
+                     const struct ms_train_clips *clips, struct ms_memory *need) {
+  struct ms_train_bucket single = {
+      .width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
+  int buckets = job->bucket_count ? job->bucket_count : 1;
+  int64_t held = ms_split_held_out(job, clips->count);
+  size_t parameters = (size_t)ms_dit_params(model->dit)->total, inference_packed, encoding = 0, batches = 0,
+         extra = 0, encode_phase, train_phase;
+  ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 0, need);
+  inference_packed = need->packed;
+  ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 1, need);
+  need->state =
+      parameters * (4 + 4 + 4 + 2 + (job->ema > 0 ? 4 : 0)); /* gradient, m, v, low words, average */
+  for (int b = 0; b < buckets; b++) {
+    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
+    struct shape shape = shape_of(model, bucket);
+    int64_t training = clips->count - held;
+    need->clips +=
+        stored_bytes(&shape, ms_train_items(bucket, clips->count, training > 0 ? training : 1), clips->masks);
+    encoding = larger(encoding, encoding_bytes(model, bucket, &shape));
+    need->activations =
+        larger(need->activations, pass_bytes(model, &shape, bucket->batch, bucket->coarse, 1));
+    batches = larger(batches, shape.elements * (size_t)bucket->batch);
+    if (b > 0 || !held)
+      continue;
+    need->clips += stored_bytes(&shape, held, clips->masks);
+    need->activations =
+        larger(need->activations, pass_bytes(model, &shape, MS_VALIDATION_SAMPLES, bucket->coarse, 0));
+    batches = larger(batches, shape.elements * MS_VALIDATION_SAMPLES);
+  }
+  need->clips += 4 * batches * sizeof(float); /* noisy latents, target, velocity and its gradient */
+  need->media = encoding;
+  /* the averaged weights as float32, to validate with and to write */
+  extra = parameters * sizeof(float);
+  if (job->sample_prompt && job->sample_every > 0)
+    extra = larger(extra, preview_bytes(model));
+  encode_phase = inference_packed + need->clips + encoding;
+  /* buffers of small clips stay with the codec */
+  train_phase = need->packed + need->state + need->clips + need->activations + extra;
+  need->host = need->program + need->weights + larger(encode_phase, train_phase);
+  need->device = need->weights + need->packed + need->state + need->activations;
+}
+
+struct trial {
+  const struct ms_model *model;
+  const struct ms_train_clips *clips;
+  const struct ms_machine *machine;
+  struct ms_train_job job;
+};
+
+static int fits(const struct trial *trial) {
+  struct ms_memory need;
+  ms_train_memory(trial->model, &trial->job, trial->clips, &need);
+  return ms_memory_fits(&need, trial->machine);
+}
+
+/* Lengths and sizes that the codec and the patches divide. */
+static int frames_at(const struct ms_model *model, int steps) {
+  int strides[3];
+  ms_codec_strides(model->codec, strides);
+  return 1 + steps * strides[0] * ms_dit_config(model->dit)->patch[0];
+}
+
+static int side_at(const struct ms_model *model, int axis, int side, int eighths) {
+  int strides[3], unit;
+  ms_codec_strides(model->codec, strides);
+  unit = strides[axis] * ms_dit_config(model->dit)->patch[axis];
+  side = side * eighths / 8 / unit * unit;
+  return side < unit ? unit : side;
+}
+
+/* The nearest settings that fit, one thing changed after the other: the batch, then the length, then the
+ * size. */
+static void advise(struct trial *trial, char *advice, size_t size) {
+  struct ms_train_job *job = &trial->job;
+  int batch = job->batch, width = job->width, height = job->height, steps;
+  while (job->batch > 1 && !fits(trial))
+    job->batch--;
+  if (job->batch < batch && fits(trial)) {
+    snprintf(advice, size, "--batch %d would fit", job->batch);
+    return;
+  }
+  for (steps = 0; frames_at(trial->model, steps + 1) < job->frames;)
+    steps++;
+  for (; steps >= 0; steps--) {
+    job->frames = frames_at(trial->model, steps);
+    if (fits(trial)) {
+      snprintf(advice, size, "--batch 1 with --frames %d would fit", job->frames);
+      return;
+    }
+  }
+  for (int eighths = 7; eighths > 0; eighths--) {
+    job->width = side_at(trial->model, 2, width, eighths);
+    job->height = side_at(trial->model, 1, height, eighths);
+    if (fits(trial)) {
+      snprintf(advice, size, "--batch 1 with --frames %d and --size %dx%d would fit", job->frames, job->width,
+               job->height);
+      return;
+    }
+  }
+  snprintf(advice, size, "the model with its optimizer alone does not fit");
+}
+
+int ms_train_memory_check(const struct ms_model *model, const struct ms_train_job *job,
+                          const struct ms_train_clips *clips, const struct ms_machine *machine,
+                          size_t *planned, struct ms_error *error) {
+  struct trial trial = {model, clips, machine, *job};
+  struct ms_memory need;
+  char what[96], advice[96] = "take smaller buckets";
+  ms_train_memory(model, job, clips, &need);
+  *planned = need.host;
+  if (ms_memory_fits(&need, machine))
+    return 0;
+  if (job->bucket_count) {
+    snprintf(what, sizeof what, "training with the recipe's buckets");
+  } else {
+    snprintf(what, sizeof what, "training at %dx%d with %d frames and batches of %d", job->width, job->height,
+             job->frames, job->batch);
+    advise(&trial, advice, sizeof advice);
+  }
+  return ms_memory_check(&need, machine, what, advice, error);
+}
