@@ -8,7 +8,8 @@
 G_DECLARE_FINAL_TYPE(MsaLibrary, msa_library, MSA, LIBRARY, GObject)
 
 void msa_library_set_starred(MsaLibrary *library, MsaClip *clip, gboolean starred);
-/* Moves the file to the trash and the clip out of the list; restore undoes both. */
+/* Moves the clip out of the list at once and its file to the trash; on failure the clip is in the list again.
+ * Restore undoes both. */
 void msa_library_trash_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback, gpointer data);
 gboolean msa_library_trash_finish(MsaLibrary *library, GAsyncResult *result, GError **error);
 void msa_library_restore_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback,
