@@ -9,17 +9,22 @@
 #include <gtk/gtk.h>
 
 /* What small multiples share. Properties: "from", "to" (double: the part that is seen), "cross" (double, NaN:
- * no pointer), "follow" (gboolean: the end stays in sight as points come). */
+ * no pointer), "follow" (gboolean: the end stays in sight as points come). Signal "changed": once for any of
+ * the first three. */
 #define MSU_TYPE_PLOT_AXIS (msu_plot_axis_get_type())
 G_DECLARE_FINAL_TYPE(MsuPlotAxis, msu_plot_axis, MSU, PLOT_AXIS, GObject)
 MsuPlotAxis *msu_plot_axis_new(void);
 void msu_plot_axis_reset(MsuPlotAxis *axis);
+double msu_plot_axis_get_from(MsuPlotAxis *axis);
+double msu_plot_axis_get_to(MsuPlotAxis *axis);
+double msu_plot_axis_get_cross(MsuPlotAxis *axis);
 
 enum msu_curve_kind { MSU_CURVE_LINE, MSU_CURVE_RAW /* a third of the strength */, MSU_CURVE_DOTS };
 
 #define MSU_TYPE_PLOT (msu_plot_get_type())
 G_DECLARE_FINAL_TYPE(MsuPlot, msu_plot, MSU, PLOT, GtkWidget)
-/* title and unit are shown; unit may be NULL. unit "B" is written with powers of 1024. */
+/* title and unit are shown; unit may be NULL. Unit "B" is written with powers of 1024, "%" takes fractions.
+ */
 GtkWidget *msu_plot_new(const char *title, const char *unit, MsuPlotAxis *axis);
 /* label: in the hover box. color: index of the palette. The series is referenced. */
 void msu_plot_add_curve(MsuPlot *plot, MsaSeries *series, const char *label, enum msu_curve_kind kind,
@@ -28,5 +33,11 @@ void msu_plot_clear(MsuPlot *plot);
 /* A horizontal line with a label, e.g. the budget; NaN removes it. */
 void msu_plot_set_limit(MsuPlot *plot, double value, const char *label);
 void msu_plot_set_log(MsuPlot *plot, gboolean log);
-/* Draws it at width x height pixels (scale 1) in the present theme; what is saved as PNG. */
-GdkTexture *msu_plot_render(MsuPlot *plot, int width, int height);
+/* Draws it, laid out for width x height, with `scale` pixels a unit, in the present theme, without crosshair:
+ * what is saved as PNG. The texture's pixels are in memory, so any thread may download them. */
+GdkTexture *msu_plot_render(MsuPlot *plot, int width, int height, double scale);
+/* The palette: Okabe-Ito colours in an order that stays clear on the ground of the present theme. */
+void msu_plot_get_color(GtkWidget *widget, guint index, GdkRGBA *color);
+/* From the plot's edges to where the curves are, so that others can lie on the same axis. */
+#define MSU_PLOT_LEFT 58
+#define MSU_PLOT_RIGHT 14
