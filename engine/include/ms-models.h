@@ -28,7 +28,9 @@ int ms_models_list(const char *folder, void (*found)(void *data, const struct ms
  * exist yet. */
 int ms_model_create(const char *config, const char *to, uint64_t seed, const struct ms_machine *machine,
                     const struct ms_hooks *hooks, struct ms_error *error);
-/* Copies a model folder that passes every check (json, all tensors with the right shapes) to `to`. */
+/* Copies a model folder that passes every check (json, all tensors with the right shapes) to `to`, with its
+ * card README.md if it has one. Progress is in bytes. On failure or cancel (MS_ECANCELLED) nothing is left.
+ */
 int ms_model_import(const char *from, const char *to, const struct ms_hooks *hooks, struct ms_error *error);
 /* Opens every file and checks every tensor against the configuration. */
 int ms_model_verify(const char *folder, struct ms_error *error);

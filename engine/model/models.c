@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "base/system.h"
 #include "model/config.h"
 #include "model/model.h"
 #include "msk-cpu.h"
@@ -164,7 +165,29 @@ int ms_model_verify(const char *folder, struct ms_error *error) {
   return code;
 }
 
-static int copy_file(const char *from, const char *to, struct ms_error *error) {
+/* How far the copying of a model's files is. */
+struct copying {
+  const struct ms_hooks *hooks; /* or NULL */
+  uint64_t done, total;         /* bytes */
+  double start;
+};
+
+static int tell_copied(struct copying *copying, size_t bytes, struct ms_error *error) {
+  const struct ms_hooks *hooks = copying->hooks;
+  copying->done += bytes;
+  if (hooks && hooks->progress) {
+    double seconds = ms_seconds() - copying->start;
+    struct ms_progress progress = {"import", (int64_t)copying->done, (int64_t)copying->total, seconds, -1};
+    if (copying->done && copying->total >= copying->done)
+      progress.seconds_left = seconds * (double)(copying->total - copying->done) / (double)copying->done;
+    hooks->progress(hooks->data, &progress);
+  }
+  if (hooks && hooks->cancel && atomic_load(hooks->cancel))
+    return ms_error_set(error, MS_ECANCELLED, "stopped; the model was not imported");
+  return 0;
+}
+
+static int copy_file(const char *from, const char *to, struct copying *copying, struct ms_error *error) {
   static const size_t piece = (size_t)1 << 20;
   struct ms_file_out out = {.fd = -1};
   FILE *in = fopen(from, "rbe");
@@ -178,8 +201,11 @@ static int copy_file(const char *from, const char *to, struct ms_error *error) {
   if (code == 0)
     code = ms_file_out_open(&out, to, error);
   if (code == 0) {
-    while (code == 0 && (n = fread(buffer, 1, piece, in)) > 0)
+    while (code == 0 && (n = fread(buffer, 1, piece, in)) > 0) {
       code = ms_file_out_write(&out, buffer, n, error);
+      if (code == 0)
+        code = tell_copied(copying, n, error);
+    }
     if (code == 0 && ferror(in))
       code = ms_error_set(error, MS_EINPUT, "cannot read \"%s\": %s", from, strerror(errno));
     if (code == 0)
@@ -201,12 +227,14 @@ static int make_folder(const char *to, struct ms_error *error) {
   return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", to, strerror(errno));
 }
 
+/* The last one, the model's card, may be missing. */
 static const char *const model_files[] = {"model.json", "dit.safetensors", "codec.safetensors",
-                                          "text.safetensors"};
+                                          "text.safetensors", "README.md"};
+#define MODEL_FILES 5
 
 static void discard_folder(const char *folder) {
   char path[2048];
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < MODEL_FILES; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, model_files[i]);
     unlink(path);
   }
@@ -214,20 +242,25 @@ static void discard_folder(const char *folder) {
 }
 
 int ms_model_import(const char *from, const char *to, const struct ms_hooks *hooks, struct ms_error *error) {
+  struct copying copying = {.hooks = hooks, .start = ms_seconds()};
   char a[1200], b[1200];
+  struct stat info;
   int code = ms_model_verify(from, error);
+  for (int i = 0; i < MODEL_FILES; i++) {
+    snprintf(a, sizeof a, "%s/%s", from, model_files[i]);
+    copying.total += stat(a, &info) == 0 ? (uint64_t)info.st_size : 0;
+  }
+  if (code == 0)
+    code = tell_copied(&copying, 0, error);
   if (code == 0)
     code = make_folder(to, error);
   if (code < 0)
     return code;
-  for (int i = 0; i < 4 && code == 0; i++) {
+  for (int i = 0; i < MODEL_FILES && code == 0; i++) {
     snprintf(a, sizeof a, "%s/%s", from, model_files[i]);
     snprintf(b, sizeof b, "%s/%s", to, model_files[i]);
-    code = copy_file(a, b, error);
-    if (code == 0 && hooks && hooks->progress) {
-      struct ms_progress progress = {"import", i + 1, 4, 0, -1};
-      hooks->progress(hooks->data, &progress);
-    }
+    if (i < 4 || access(a, R_OK) == 0)
+      code = copy_file(a, b, &copying, error);
   }
   if (code < 0)
     discard_folder(to);
