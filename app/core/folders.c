@@ -38,3 +38,17 @@ const char *msa_user_models_folder(char *folder, size_t size) {
     snprintf(folder, size, "%s/.local/share/megaslide/models", home ? home : "");
   return folder;
 }
+
+const char *msa_cache_folder(char *folder, size_t size) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (cache && cache[0] == '/')
+    snprintf(folder, size, "%s", cache);
+  else
+    snprintf(folder, size, "%s/.cache", home ? home : "");
+  mkdir(folder, 0700);
+  if (strlen(folder) + sizeof "/megaslide" > size)
+    return NULL;
+  strcat(folder, "/megaslide");
+  mkdir(folder, 0700);
+  return is_folder(folder) ? folder : NULL;
+}

@@ -18,8 +18,11 @@
 #include "train/optimizer.h"
 
 #define LEAST_CALLS 3
-#define SPEND_SECONDS 0.05
+#define SPEND_SECONDS 0.06
 #define CHANNELS 16
+#define MOST_PROBES 4
+#define FORWARD_SECONDS 0.25
+#define TRAIN_SECONDS 0.6
 
 struct measure {
   struct ms_compute compute;
@@ -190,21 +193,35 @@ static int stopped(const struct measure *m) {
              : 0;
 }
 
-static int read_probe(struct measure *m, const struct probe_shape *shape, struct reading *reading) {
-  struct probe probe;
-  int code = stopped(m);
-  if (code < 0)
-    return code;
-  code = probe_open(m, shape, &probe);
-  if (code == 0)
-    code = best_seconds(shape->training ? run_training : run_forward, &probe, &reading->seconds, m->error);
-  if (code == 0) {
-    const struct ms_plan_work work = ms_plan_pass_work(probe.dit, shape->lattice, 0, shape->training);
-    reading->work = work;
-    reading->prepare_seconds = probe.prepare_seconds;
-    reading->parameters = (double)ms_dit_params(probe.dit)->total;
+/* Several probes in turn, again and again, so that what else runs on the machine disturbs them alike; each
+ * keeps its best. */
+static int read_probes(struct measure *m, const struct probe_shape *shapes, int count, double spend,
+                       struct reading *readings) {
+  struct probe probes[MOST_PROBES] = {0};
+  double start;
+  int code = 0;
+  for (int i = 0; i < count && code == 0; i++) {
+    code = probe_open(m, &shapes[i], &probes[i]);
+    readings[i] = (struct reading){.seconds = 1e30, .prepare_seconds = probes[i].prepare_seconds};
   }
-  probe_close(&probe);
+  start = ms_seconds();
+  for (int round = 0; code == 0 && (round < LEAST_CALLS || ms_seconds() - start < spend); round++)
+    for (int i = 0; i < count && code == 0; i++) {
+      double began = ms_seconds(), took;
+      code = stopped(m);
+      if (code == 0)
+        code = (shapes[i].training ? run_training : run_forward)(&probes[i], m->error);
+      took = ms_seconds() - began;
+      if (took < readings[i].seconds)
+        readings[i].seconds = took;
+    }
+  for (int i = 0; i < count; i++) {
+    if (code == 0) {
+      readings[i].work = ms_plan_pass_work(probes[i].dit, shapes[i].lattice, 0, shapes[i].training);
+      readings[i].parameters = (double)ms_dit_params(probes[i].dit)->total;
+    }
+    probe_close(&probes[i]);
+  }
   return code;
 }
 
@@ -212,80 +229,112 @@ static double held(double rate, double low, double high) {
   return rate < low ? low : rate > high ? high : rate;
 }
 
-/* seconds = product / p + dense / d from two readings; noise must not make a rate negative or endless. */
-static void solve_dense(const struct reading *a, const struct reading *b, double *product, double *dense) {
+/* What a dense pass takes: fixed + product / rate + dense / rate. */
+struct solved {
+  double fixed, product, dense;
+};
+
+/* From a short and a long pass, nothing fixed. Noise must not make a rate negative or endless. */
+static struct solved solve_two(const struct reading *a, const struct reading *b) {
   double whole = (b->work.product + b->work.dense) / b->seconds;
   double determinant = a->work.product * b->work.dense - b->work.product * a->work.dense;
   double p = (a->seconds * b->work.dense - b->seconds * a->work.dense) / determinant;
   double d = (a->work.product * b->seconds - b->work.product * a->seconds) / determinant;
-  *product = p > 0 ? held(1 / p, whole / 4, whole * 4) : whole;
-  *dense = d > 0 ? held(1 / d, whole / 4, whole * 4) : whole;
+  return (struct solved){.product = p > 0 ? held(1 / p, whole / 4, whole * 4) : whole,
+                         .dense = d > 0 ? held(1 / d, whole / 4, whole * 4) : whole};
 }
 
-/* What a pass takes beyond its products is 3D-DSA. */
-static double solve_slide(const struct reading *r, double product) {
+/* From a short, a middle and a long pass: the three unknowns by elimination; where noise makes one of them
+ * negative, two passes with nothing fixed. */
+static struct solved solve_three(const struct reading r[3]) {
+  struct reading a = {.seconds = r[1].seconds - r[0].seconds}, b = {.seconds = r[2].seconds - r[0].seconds};
+  double determinant, p, d, fixed;
+  a.work.product = r[1].work.product - r[0].work.product;
+  a.work.dense = r[1].work.dense - r[0].work.dense;
+  b.work.product = r[2].work.product - r[0].work.product;
+  b.work.dense = r[2].work.dense - r[0].work.dense;
+  determinant = a.work.product * b.work.dense - b.work.product * a.work.dense;
+  p = (a.seconds * b.work.dense - b.seconds * a.work.dense) / determinant;
+  d = (a.work.product * b.seconds - b.work.product * a.seconds) / determinant;
+  fixed = r[0].seconds - r[0].work.product * p - r[0].work.dense * d;
+  if (p <= 0 || d <= 0 || fixed < 0)
+    return solve_two(&r[0], &r[2]);
+  return (struct solved){fixed, 1 / p, 1 / d};
+}
+
+/* What a pass takes beyond the rest is 3D-DSA. */
+static double solve_slide(const struct reading *r, const struct solved *rest) {
   double whole = (r->work.product + r->work.slide) / r->seconds;
-  double seconds = r->seconds - r->work.product / product;
+  double seconds = r->seconds - rest->fixed - r->work.product / rest->product;
   return seconds > 0 ? held(r->work.slide / seconds, whole / 20, whole) : whole;
 }
 
 static int measure_small(struct measure *m, struct ms_rates *rates) {
   static const struct probe_shape shape = {
       .dim = 256, .ffn = 1024, .heads = 4, .layers = 4, .text_dim = 128, .text_len = 24};
-  static const int lattices[4][3] = {{9, 8, 12}, {9, 16, 24}, {9, 24, 28}, {9, 24, 28}};
+  static const int lattices[4][3] = {{1, 8, 12}, {9, 8, 12}, {9, 24, 28}, {5, 32, 48}};
   struct ms_layer_rates *small = &rates->layers[0];
   small->dim = shape.dim;
   for (int training = 0; training < 2; training++) {
+    struct probe_shape shapes[4];
     struct reading r[4];
-    double product, dense, slide, fixed;
+    struct solved solved;
+    double slide;
+    int code;
     for (int i = 0; i < 4; i++) {
-      struct probe_shape here = shape;
-      int code;
-      here.training = training;
-      here.kind = i == 3 ? MS_ATTENTION_DSA : MS_ATTENTION_DENSE;
-      memcpy(here.lattice, lattices[i], sizeof here.lattice);
-      if ((code = read_probe(m, &here, &r[i])) < 0)
-        return code;
+      shapes[i] = shape;
+      shapes[i].training = training;
+      shapes[i].kind = i == 3 ? MS_ATTENTION_DSA : MS_ATTENTION_DENSE;
+      memcpy(shapes[i].lattice, lattices[i], sizeof shapes[i].lattice);
     }
-    solve_dense(&r[1], &r[2], &product, &dense);
-    slide = solve_slide(&r[3], product);
-    fixed = r[0].seconds - r[0].work.product / product - r[0].work.dense / dense;
-    fixed = fixed > 0 ? fixed : 0;
+    if ((code = read_probes(m, shapes, 4, training ? TRAIN_SECONDS : FORWARD_SECONDS, r)) < 0)
+      return code;
+    solved = solve_three(r);
+    slide = solve_slide(&r[3], &solved);
     if (!training) {
-      rates->layer_seconds = fixed / shape.layers;
-      small->product = product;
-      small->dense = dense;
+      rates->layer_seconds = solved.fixed / shape.layers;
+      small->product = solved.product;
+      small->dense = solved.dense;
       small->slide = slide;
     } else {
-      rates->gradient = r[0].parameters / (fixed > 1e-9 ? fixed : 1e-9);
-      small->train_product = product;
-      small->train_dense = dense;
+      rates->gradient = r[0].parameters / (solved.fixed > 1e-6 ? solved.fixed : 1e-6);
+      small->train_product = solved.product;
+      small->train_dense = solved.dense;
       small->train_slide = slide;
     }
   }
   return 0;
 }
 
-/* One layer of 1536 channels. Its training is taken to lag behind its forward pass as that of the small one
- * does: timing it would take longer than all the rest. */
+/* One layer of 1536 channels. Its attention, little of the whole, goes as fast as the small one's, and its
+ * training lags behind its forward pass as the small one's does: timing those would take longer than all the
+ * rest. */
 static int measure_large(struct measure *m, struct ms_rates *rates) {
-  static const struct probe_shape shape = {
-      .dim = 1536, .ffn = 8960, .heads = 12, .layers = 1, .text_dim = 512, .text_len = 512};
-  static const int lattices[3][3] = {{9, 16, 24}, {9, 24, 32}, {9, 16, 24}};
+  static const struct probe_shape shape = {.dim = 1536,
+                                           .ffn = 8960,
+                                           .heads = 12,
+                                           .layers = 1,
+                                           .text_dim = 512,
+                                           .text_len = 512,
+                                           .lattice = {9, 16, 24}};
   const struct ms_layer_rates *small = &rates->layers[0];
   struct ms_layer_rates *large = &rates->layers[1];
-  struct reading r[3];
-  for (int i = 0; i < 3; i++) {
-    struct probe_shape here = shape;
-    int code;
-    here.kind = i == 2 ? MS_ATTENTION_DSA : MS_ATTENTION_DENSE;
-    memcpy(here.lattice, lattices[i], sizeof here.lattice);
-    if ((code = read_probe(m, &here, &r[i])) < 0)
-      return code;
-  }
+  struct solved solved = {0};
+  struct probe_shape shapes[2];
+  struct reading r[2];
+  double whole;
+  int code;
+  shapes[0] = shapes[1] = shape;
+  shapes[1].kind = MS_ATTENTION_DSA;
+  if ((code = read_probes(m, shapes, 2, 0, r)) < 0)
+    return code;
   large->dim = shape.dim;
-  solve_dense(&r[0], &r[1], &large->product, &large->dense);
-  large->slide = solve_slide(&r[2], large->product);
+  large->dense = small->dense;
+  whole = (r[0].work.product + r[0].work.dense) / r[0].seconds;
+  solved.product =
+      held(r[0].work.product / (r[0].seconds - r[0].work.dense / large->dense), whole / 4, whole * 4);
+  large->product = solved.product;
+  large->slide = held(solve_slide(&r[1], &solved), small->slide, 4 * small->slide);
   large->train_product = large->product * small->train_product / small->product;
   large->train_dense = large->dense * small->train_dense / small->dense;
   large->train_slide = large->slide * small->train_slide / small->slide;

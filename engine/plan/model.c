@@ -20,16 +20,17 @@ static int is_config(const char *name) {
   return length > 5 && !strcmp(name + length - 5, ".json");
 }
 
-/* Configurations of large models name text encoders that are not read here: one of the right width stands in
- * for it. */
+/* Configurations of large models name text encoders that are not read here: a small one of the right width
+ * stands in for it. */
 static int add_text(json_t *root, struct ms_error *error) {
   json_t *text = json_object_get(root, "text");
   const char *kind = json_string_value(json_object_get(text, "kind"));
+  json_int_t dim = json_integer_value(json_object_get(root, "text_dim"));
+  json_int_t heads = dim % 64 == 0 ? dim / 64 : dim / 8; /* as many channels a head as any encoder takes */
   if (kind && !strcmp(kind, "words") && json_is_array(json_object_get(text, "vocabulary")))
     return 0;
-  text = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:[s,s]}", "kind", "words", "dim",
-                   json_integer_value(json_object_get(root, "text_dim")), "layers", 1, "heads", 4, "ffn", 64,
-                   "length", 16, "vocabulary", "<pad>", "<bos>");
+  text = json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:[s,s]}", "kind", "words", "dim", dim, "layers", 1,
+                   "heads", heads, "ffn", 64, "length", 16, "vocabulary", "<pad>", "<bos>");
   return json_object_set_new(root, "text", text) ? ms_error_set(error, MS_ENOMEM, "out of memory") : 0;
 }
 

@@ -17,7 +17,7 @@ struct ms_plan_work {
 struct ms_plan_work ms_plan_pass_work(const struct ms_dit *dit, const int lattice[3], int coarse,
                                       int training);
 /* Seconds of that pass for so many samples at once. */
-double ms_plan_pass_seconds(const struct ms_rates *rates, const struct ms_dit *dit, const int lattice[3],
+double ms_plan_pass_seconds(const struct ms_rates *rates, struct ms_dit *dit, const int lattice[3],
                             int coarse, int samples, int training);
 
 /* model.c: a model without its weights, and what a plan of it is held against. */

@@ -37,7 +37,7 @@ static double between(double small, double large, double share) {
   return small * pow(large / small, share);
 }
 
-double ms_plan_pass_seconds(const struct ms_rates *rates, const struct ms_dit *dit, const int lattice[3],
+double ms_plan_pass_seconds(const struct ms_rates *rates, struct ms_dit *dit, const int lattice[3],
                             int coarse, int samples, int training) {
   const struct ms_layer_rates *a = &rates->layers[0], *b = &rates->layers[1];
   const struct ms_dit_config *config = ms_dit_config(dit);
@@ -52,10 +52,11 @@ double ms_plan_pass_seconds(const struct ms_rates *rates, const struct ms_dit *d
     seconds = work.product / between(a->product, b->product, share) +
               work.dense / between(a->dense, b->dense, share) +
               work.slide / between(a->slide, b->slide, share);
-  seconds = seconds * samples + config->layers * rates->layer_seconds;
-  if (training) {
-    const struct ms_params *params = ms_dit_params((struct ms_dit *)dit);
-    seconds += (double)params->total / rates->gradient;
-  }
+  seconds *= samples;
+  /* what a pass takes however short it is: handing out tasks, or adding up the gradients of all weights */
+  if (training)
+    seconds += (double)ms_dit_params(dit)->total / rates->gradient;
+  else
+    seconds += config->layers * rates->layer_seconds;
   return seconds;
 }

@@ -1,0 +1,412 @@
+/* megaslide plan: what a job will need and take, told without doing it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/folders.h"
+#include "machine.h"
+#include "ms-plan.h"
+#include "ms-system.h"
+
+struct args {
+  const char *model, *config, *hardware, *output, *attention, *sampler, *method, *moments;
+  int size[2];
+  int64_t frames, steps, batch, accumulate, clips, keep, validate_every, rank;
+  double fps, guidance, ema;
+  struct msa_machine_args machine;
+  int measure, json;
+};
+
+#define COMMON_OPTIONS                                                                                       \
+  {"model",         0,                                                                                       \
+   MSA_OPTION_TEXT, offsetof(struct args, model),                                                            \
+   .argument = "M", .help = "name or folder of a model (starter)"},                                          \
+      {"config",                                                                                             \
+       0,                                                                                                    \
+       MSA_OPTION_TEXT,                                                                                      \
+       offsetof(struct args, config),                                                                        \
+       .argument = "FILE",                                                                                   \
+       .help = "a configuration instead, without weights: megaslide-105b, or a file.json"},                  \
+      {"hardware",         0,                                                                                \
+       MSA_OPTION_TEXT,    offsetof(struct args, hardware),                                                  \
+       .argument = "FILE", .help = "another machine instead of this one: h200-pcie5, or a file.json"},       \
+      {"size",                                                                                               \
+       0,                                                                                                    \
+       MSA_OPTION_FRAME,                                                                                     \
+       offsetof(struct args, size),                                                                          \
+       .argument = "WxH",                                                                                    \
+       .help = "of a frame, both even (the model's)",                                                        \
+       .least = 64,                                                                                          \
+       .most = MS_GENERATE_MAX_SIDE},                                                                        \
+  {                                                                                                          \
+    "frames", 0, MSA_OPTION_WHOLE, offsetof(struct args, frames),                                            \
+        .argument = "N", .help = "of a clip (the model's)", .least = 1, .most = MS_GENERATE_MAX_FRAMES       \
+  }
+#define LAST_OPTIONS                                                                                         \
+  MSA_MACHINE_OPTIONS(struct args, machine),                                                                 \
+      {"measure", 0, MSA_OPTION_FLAG, offsetof(struct args, measure),                                        \
+       .help = "measure this machine again (once is enough, on a quiet moment)"},                            \
+  {                                                                                                          \
+    "json", 0, MSA_OPTION_FLAG, offsetof(struct args, json), .help = "tell the plan as JSON"                 \
+  }
+
+static const struct msa_option generate_options[] = {
+    COMMON_OPTIONS,
+    {"fps", 0, MSA_OPTION_NUMBER, offsetof(struct args, fps), .argument = "F",
+     .help = "frames a second (the model's)", .least = .1, .most = MS_GENERATE_MAX_FPS},
+    {"steps", 0, MSA_OPTION_WHOLE, offsetof(struct args, steps), .argument = "N", .help = "of the sampler",
+     .least = 1, .most = MS_GENERATE_MAX_STEPS},
+    {"guidance", 0, MSA_OPTION_NUMBER, offsetof(struct args, guidance), .argument = "G",
+     .help = "1 is off and twice as fast", .least = 0, .most = MS_GENERATE_MAX_GUIDANCE},
+    {"sampler", 0, MSA_OPTION_CHOICE, offsetof(struct args, sampler), .choices = "euler|unipc|dpmpp",
+     .help = "(the model's)"},
+    {"attention", 0, MSA_OPTION_CHOICE, offsetof(struct args, attention), .choices = "dense|window|dsa",
+     .help = "for every stage (the model's choice)"},
+    {"output", 'o', MSA_OPTION_TEXT, offsetof(struct args, output), .argument = "FILE",
+     .help = "where the clip would go: its disk's free space counts"},
+    LAST_OPTIONS,
+    {0},
+};
+
+static const struct msa_option train_options[] = {
+    COMMON_OPTIONS,
+    {"clips", 0, MSA_OPTION_WHOLE, offsetof(struct args, clips), .argument = "N",
+     .help = "how many clips there are to train on (32)", .least = 1, .most = 1e9},
+    {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|lora|offsets",
+     .help = "all weights, low-rank additions, or the offset heads alone (full)"},
+    {"rank", 0, MSA_OPTION_WHOLE, offsetof(struct args, rank), .argument = "R", .help = "of LoRA (16)",
+     .least = 1, .most = 4096},
+    {"moments", 0, MSA_OPTION_CHOICE, offsetof(struct args, moments), .choices = "32|8bit",
+     .help = "of the optimizer (32)"},
+    {"steps", 0, MSA_OPTION_WHOLE, offsetof(struct args, steps), .argument = "N", .help = "in all (1000)",
+     .least = 1, .most = 1e9},
+    {"batch", 0, MSA_OPTION_WHOLE, offsetof(struct args, batch), .argument = "N",
+     .help = "clips computed together (4)", .least = 1, .most = 4096},
+    {"accumulate", 0, MSA_OPTION_WHOLE, offsetof(struct args, accumulate), .argument = "N",
+     .help = "batches a step (1)", .least = 1, .most = 65536},
+    {"ema", 0, MSA_OPTION_NUMBER, offsetof(struct args, ema), .argument = "X",
+     .help = "decay of the averaged weights; 0 is off", .least = 0, .most = .999999},
+    {"validate-every", 0, MSA_OPTION_WHOLE, offsetof(struct args, validate_every), .argument = "N",
+     .help = "steps between looks at held-out clips", .least = 1, .most = 1e9},
+    {"keep", 0, MSA_OPTION_WHOLE, offsetof(struct args, keep), .argument = "N",
+     .help = "checkpoints that stay (2)", .least = 1, .most = 1e6},
+    {"output", 'o', MSA_OPTION_TEXT, offsetof(struct args, output), .argument = "OUT",
+     .help = "where the model would go: its disk's free space counts"},
+    LAST_OPTIONS,
+    {0},
+};
+
+/* Those of the last time, or measured now and kept for the next. */
+static int own_rates(struct ms_rates *rates, const struct args *args, const struct ms_machine *machine,
+                     const struct msa_output *output, const struct ms_hooks *hooks, struct ms_error *error) {
+  char folder[4096], path[4200];
+  const char *cache = msa_cache_folder(folder, sizeof folder);
+  int status;
+  snprintf(path, sizeof path, "%s/rates.json", cache ? cache : "");
+  if (cache && !args->measure && ms_rates_load(rates, path, machine, NULL) == 0)
+    return 0;
+  if (output->terminal)
+    fprintf(stderr, "measuring this machine, once: some two seconds\n");
+  status = ms_rates_measure(rates, machine, cache ? cache : "/tmp", hooks, error);
+  if (status == 0 && cache)
+    ms_rates_save(rates, path, NULL); /* without it the next plan measures again */
+  return status;
+}
+
+/* NAME, or DATA/folder/NAME.json if that is there and NAME is not. */
+static const char *find_file(const char *name, const char *data, const char *folder, char *path,
+                             size_t size) {
+  snprintf(path, size, "%s/%s/%s%s", data, folder, name, strstr(name, ".json") ? "" : ".json");
+  return access(name, R_OK) != 0 && access(path, R_OK) == 0 ? path : name;
+}
+
+static json_t *suggestions_json(const struct ms_plan *plan) {
+  static const char *const changes[] = {
+      [MS_PLAN_SIZE] = "size", [MS_PLAN_FRAMES] = "frames", [MS_PLAN_BATCH] = "batch"};
+  json_t *list = json_array();
+  for (int i = 0; i < plan->suggestion_count; i++) {
+    const struct ms_plan_suggestion *s = &plan->suggestions[i];
+    json_t *one = json_pack("{s:s, s:i, s:i, s:i, s:I, s:I}", "change", changes[s->change], "width", s->width,
+                            "height", s->height, "frames", s->frames, "host_bytes", (json_int_t)s->host_bytes,
+                            "device_bytes", (json_int_t)s->device_bytes);
+    if (s->batch)
+      json_object_set_new(one, "batch", json_integer(s->batch));
+    json_object_set_new(one, "seconds", msa_json_number(s->seconds));
+    json_array_append_new(list, one);
+  }
+  return list;
+}
+
+static json_t *stages_json(const struct ms_plan *plan) {
+  json_t *list = json_array();
+  for (int i = 0; i < plan->stage_count; i++) {
+    const struct ms_generate_stage *s = &plan->stages[i];
+    json_t *stage =
+        json_pack("{s:[i,i,i], s:I, s:s, s:i, s:f, s:f}", "lattice", s->lattice[0], s->lattice[1],
+                  s->lattice[2], "tokens", (json_int_t)s->tokens, "attention", s->attention, "steps",
+                  s->steps, "first_sigma", s->first_sigma, "seconds", plan->stage_seconds[i]);
+    json_array_append_new(list, stage);
+  }
+  return list;
+}
+
+static void put_json(struct msa_output *output, const struct ms_plan *plan, const struct ms_rates *rates) {
+  json_t *result = json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:b}", "parameters",
+                             (json_int_t)plan->parameters, "tokens", (json_int_t)plan->tokens, "flops",
+                             plan->flops, "host_bytes", (json_int_t)plan->host_bytes, "device_bytes",
+                             (json_int_t)plan->device_bytes, "disk_bytes", (json_int_t)plan->disk_bytes,
+                             "moved_bytes", (json_int_t)plan->moved_bytes, "seconds", plan->seconds,
+                             "exposed_transfer_seconds", plan->exposed_transfer_seconds, "fits", plan->fits);
+  const struct {
+    const char *key;
+    json_t *value;
+  } more[] = {{"model_flops", json_real(plan->model_flops)},
+              {"tokens_per_step", json_integer(plan->tokens_per_step)},
+              {"width", json_integer(plan->width)},
+              {"height", json_integer(plan->height)},
+              {"frames", json_integer(plan->frames)},
+              {"steps", json_integer(plan->steps)},
+              {"job_seconds", json_real(plan->job_seconds)},
+              {"host_budget", json_integer((json_int_t)plan->host_budget)},
+              {"device_budget", json_integer((json_int_t)plan->device_budget)},
+              {"disk_free", json_integer((json_int_t)plan->disk_free)},
+              {"hardware", msa_json_text(rates->name)},
+              {"threads", json_integer(rates->threads)}};
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+    json_object_set_new(result, more[i].key, more[i].value);
+  if (plan->batch)
+    json_object_set_new(result, "batch", json_integer(plan->batch));
+  else
+    json_object_set_new(result, "stages", stages_json(plan));
+  if (!plan->fits) {
+    json_object_set_new(result, "short_of", json_string(plan->short_of));
+    json_object_set_new(result, "short_bytes", json_integer((json_int_t)plan->short_bytes));
+    json_object_set_new(result, "suggestions", suggestions_json(plan));
+  }
+  msa_output_event(output, "result", result);
+}
+
+static void say_bytes(struct msa_output *output, const char *what, uint64_t need, uint64_t have) {
+  char a[32], b[32];
+  ms_format_bytes((double)need, a, sizeof a);
+  if (have)
+    msa_output_say(output, "  %-12s %s of %s", what, a, ms_format_bytes((double)have, b, sizeof b));
+  else
+    msa_output_say(output, "  %-12s %s", what, a);
+}
+
+/* "12 s", "3 min", "5.2 h", "8.1 days" */
+static const char *words_for(double seconds, char *text, size_t size) {
+  if (seconds < 9.95)
+    snprintf(text, size, "%.2g s", seconds);
+  else if (seconds < 120)
+    snprintf(text, size, "%.0f s", seconds);
+  else if (seconds < 7200)
+    snprintf(text, size, "%.0f min", seconds / 60);
+  else if (seconds < 172800)
+    snprintf(text, size, "%.1f h", seconds / 3600);
+  else
+    snprintf(text, size, "%.0f days", seconds / 86400);
+  return text;
+}
+
+static void say_suggestions(struct msa_output *output, const struct ms_plan *plan) {
+  char bytes[32], seconds[32];
+  if (!plan->suggestion_count)
+    msa_output_say(output, "  no smaller size, length or batch of this model fits");
+  for (int i = 0; i < plan->suggestion_count; i++) {
+    const struct ms_plan_suggestion *s = &plan->suggestions[i];
+    char what[64];
+    if (s->change == MS_PLAN_SIZE)
+      snprintf(what, sizeof what, "--size %dx%d", s->width, s->height);
+    else if (s->change == MS_PLAN_FRAMES)
+      snprintf(what, sizeof what, "--frames %d", s->frames);
+    else
+      snprintf(what, sizeof what, "--batch %d", s->batch);
+    msa_output_say(output, "  %s would fit: %s, about %s%s", what,
+                   ms_format_bytes((double)s->host_bytes, bytes, sizeof bytes),
+                   words_for(s->seconds, seconds, sizeof seconds), s->batch ? " a step" : "");
+  }
+}
+
+static void put_words(struct msa_output *output, const struct ms_plan *plan, const struct ms_rates *rates) {
+  char seconds[32], all[32], bytes[32];
+  msa_output_say(output, "%s: %dx%d, %d frames, %d steps%s", plan->batch ? "training" : "a clip", plan->width,
+                 plan->height, plan->frames, plan->steps, plan->fits ? ": fits" : ": does not fit");
+  msa_output_say(output, "  %-12s %.2f G", "parameters", (double)plan->parameters * 1e-9);
+  if (plan->batch)
+    msa_output_say(output, "  %-12s %lld a clip, %lld a step", "tokens", (long long)plan->tokens,
+                   (long long)plan->tokens_per_step);
+  else
+    msa_output_say(output, "  %-12s %lld", "tokens", (long long)plan->tokens);
+  msa_output_say(output, "  %-12s %.3g TFLOP%s executed, %.3g without recomputation", "work",
+                 plan->flops * 1e-12, plan->batch ? " a step" : "", plan->model_flops * 1e-12);
+  say_bytes(output, "host memory", plan->host_bytes, plan->host_budget);
+  say_bytes(output, "device", plan->device_bytes, plan->device_budget);
+  say_bytes(output, "disk", plan->disk_bytes, plan->disk_free);
+  if (plan->batch)
+    msa_output_say(output, "  %-12s about %s a step, %s in all, on %s", "time",
+                   words_for(plan->seconds, seconds, sizeof seconds),
+                   words_for(plan->job_seconds, all, sizeof all), rates->name);
+  else
+    msa_output_say(output, "  %-12s about %s, on %s", "time",
+                   words_for(plan->seconds, seconds, sizeof seconds), rates->name);
+  for (int i = 0; i < plan->stage_count && plan->stage_count > 1; i++)
+    msa_output_say(output, "    stage %d    %lld tokens, %s, %d steps: %s", i + 1,
+                   (long long)plan->stages[i].tokens, plan->stages[i].attention, plan->stages[i].steps,
+                   words_for(plan->stage_seconds[i], seconds, sizeof seconds));
+  if (!plan->fits) {
+    msa_output_say(output, "  short of     %s%s: %s", plan->short_of,
+                   strcmp(plan->short_of, "disk") ? " memory" : " space",
+                   ms_format_bytes((double)plan->short_bytes, bytes, sizeof bytes));
+    say_suggestions(output, plan);
+  }
+}
+
+static int plan_clip(const struct args *args, const char *model, const struct ms_machine *machine,
+                     const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
+  struct ms_generate_job job = ms_generate_job_default();
+  job.model = model;
+  job.output = args->output;
+  job.width = args->size[0];
+  job.height = args->size[1];
+  job.frames = (int)args->frames;
+  job.fps = args->fps;
+  job.steps = (int)args->steps;
+  job.guidance = args->guidance;
+  job.sampler = args->sampler;
+  job.attention = args->attention;
+  return ms_plan_generate(&job, machine, rates, plan, error);
+}
+
+static int plan_training(const struct args *args, const char *model, const struct ms_machine *machine,
+                         const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
+  struct ms_train_job job;
+  ms_train_job_init(&job);
+  job.model = model;
+  job.output = args->output;
+  job.width = args->size[0];
+  job.height = args->size[1];
+  job.frames = (int)args->frames;
+  if (args->method)
+    job.method = !strcmp(args->method, "lora")      ? MS_METHOD_LORA
+                 : !strcmp(args->method, "offsets") ? MS_METHOD_OFFSETS
+                                                    : MS_METHOD_FULL;
+  if (args->moments)
+    job.moment_bits = !strcmp(args->moments, "8bit") ? 8 : 32;
+  if (args->rank)
+    job.rank = (int)args->rank;
+  if (args->steps)
+    job.steps = args->steps;
+  if (args->batch)
+    job.batch = (int)args->batch;
+  if (args->accumulate)
+    job.accumulate = (int)args->accumulate;
+  if (args->ema >= 0)
+    job.ema = args->ema;
+  if (args->validate_every)
+    job.validate_every = args->validate_every;
+  if (args->keep)
+    job.keep = (int)args->keep;
+  return ms_plan_train(&job, args->clips, machine, rates, plan, error);
+}
+
+static int run_plan(const struct msa_command *command, int training, int argc, char **argv) {
+  struct args args = {.guidance = -1, .ema = -1};
+  struct msa_output output;
+  struct ms_error error = {0};
+  struct ms_machine machine;
+  struct ms_rates rates;
+  struct ms_plan plan = {0};
+  struct msa_folders folders;
+  char config[4300], hardware[4300];
+  const char *model;
+  int count, status;
+  if (msa_command_begin(command, argc, argv, &args, &args.json, NULL, 0, &count, &output, &status))
+    return status;
+  const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
+  msa_folders_find(&folders);
+  model = args.model;
+  if (args.hardware) /* whose device it is does not matter here */
+    args.machine.device = NULL;
+  if (args.config && args.model)
+    status = ms_error_set(&error, MS_EUSAGE, "--model and --config exclude each other");
+  else
+    status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
+  if (status == 0 && args.config) {
+    model = find_file(args.config, folders.data, "configs", config, sizeof config);
+    if (!strstr(model, ".json"))
+      status =
+          ms_error_set(&error, MS_EINPUT, "there is no configuration \"%s\": name a file.json", args.config);
+  }
+  if (status == 0)
+    status = args.hardware
+                 ? ms_rates_load(
+                       &rates, find_file(args.hardware, folders.data, "hardware", hardware, sizeof hardware),
+                       NULL, &error)
+                 : own_rates(&rates, &args, &machine, &output, &hooks, &error);
+  if (status == 0)
+    status = (training ? plan_training : plan_clip)(&args, model, &machine, &rates, &plan, &error);
+  if (status < 0)
+    return msa_output_finish(&output, msa_output_failure(&output, &error));
+  put_json(&output, &plan, &rates);
+  put_words(&output, &plan, &rates);
+  return msa_output_finish(&output, plan.fits ? 0 : ms_error_exit_status(MS_EBUDGET));
+}
+
+static const struct msa_command plan_generate = {
+    .name = "plan generate",
+    .usage = "[FLAGS]",
+    .summary = "Tell what a clip will need and how long it will take",
+    .text =
+        "Nothing is loaded and nothing is made. Seconds come from rates measured on this machine once and "
+        "kept, or with --hardware\n"
+        "from those of another machine. Exit status 4: it does not fit; then the nearest settings that do "
+        "are named.\n",
+    .examples = "  megaslide plan generate --size 320x192 --frames 97\n"
+                "  megaslide plan generate --size 1920x1080 --frames 256 --host-memory 8G\n"
+                "  megaslide plan generate --config megaslide-105b --hardware h200-pcie5 --json\n",
+    .options = generate_options,
+};
+
+static const struct msa_command plan_train = {
+    .name = "plan train",
+    .usage = "[FLAGS]",
+    .summary = "Tell what training will need and how long a step and the run will take",
+    .text =
+        "Work, moved bytes and seconds are those of one step, \"job_seconds\" those of the run with its "
+        "clips encoded, its looks at\n"
+        "held-out clips and its checkpoints. Exit status 4: it does not fit; then the nearest settings that "
+        "do are named.\n",
+    .examples = "  megaslide plan train --clips 40 --steps 500 --batch 8\n"
+                "  megaslide plan train --config wan2.1-1.3b --size 480x272 --frames 17\n"
+                "  megaslide plan train --config megaslide-105b --hardware h200-pcie5 --json\n",
+    .options = train_options,
+};
+
+static int run(const struct msa_command *command, int argc, char **argv) {
+  if (argc && !strcmp(argv[0], "generate"))
+    return run_plan(&plan_generate, 0, argc - 1, argv + 1);
+  if (argc && !strcmp(argv[0], "train"))
+    return run_plan(&plan_train, 1, argc - 1, argv + 1);
+  if (argc && (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))) {
+    msa_command_help(command);
+    return 0;
+  }
+  fprintf(stderr, "megaslide plan: say what to plan: \"generate\" or \"train\"; --help explains\n");
+  return ms_error_exit_status(MS_EUSAGE);
+}
+
+const struct msa_command msa_command_plan = {
+    .name = "plan",
+    .usage = "generate|train [FLAGS]",
+    .summary = "Tell what a job will need and take, without doing it",
+    .text =
+        "\"megaslide plan generate --help\" and \"megaslide plan train --help\" explain the flags.\n"
+        "A plan knows tokens, parameters, FLOPs, bytes of host, device and disk, and seconds, of any model "
+        "and any configuration,\n"
+        "with or without its weights.\n",
+    .examples = "  megaslide plan generate --size 640x384 --frames 33\n"
+                "  megaslide plan train --steps 500 --batch 8\n",
+    .run = run,
+};
