@@ -1,5 +1,6 @@
 /* The models that are here: those that came with the program and the person's own. */
 #pragma once
+#include "msa-export.h"
 #include <gio/gio.h>
 
 #define MSA_TYPE_MODEL (msa_model_get_type())
@@ -32,10 +33,18 @@ const char *const *msa_model_get_sizes(MsaModel *model);
 G_DECLARE_FINAL_TYPE(MsaModels, msa_models, MSA, MODELS, GObject)
 void msa_models_reload(MsaModels *models);                      /* looks at the folders again */
 MsaModel *msa_models_find(MsaModels *models, const char *name); /* borrowed, by name or folder; NULL */
-/* Copies a model folder into the person's own after checking every tensor. progress as in msa-export.h. */
-void msa_models_import_async(MsaModels *models, const char *from, GCancellable *cancellable,
-                             GAsyncReadyCallback callback, gpointer data);
+/* Copies a model folder (or the folder of the file that is named) into the person's own after checking every
+ * tensor. A name that is taken gets a number. progress as in msa-export.h, may be NULL. A cancelled or failed
+ * import leaves nothing. */
+void msa_models_import_async(MsaModels *models, const char *from, MsaExportProgress progress,
+                             gpointer progress_data, GCancellable *cancellable, GAsyncReadyCallback callback,
+                             gpointer data);
 gboolean msa_models_import_finish(MsaModels *models, GAsyncResult *result, GError **error);
-/* Moves one of the person's own to the trash. */
+/* Moves one of the person's own to the trash. Finish gives where it is there, for restore (free it), or NULL.
+ */
 void msa_models_remove_async(MsaModels *models, MsaModel *model, GAsyncReadyCallback callback, gpointer data);
-gboolean msa_models_remove_finish(MsaModels *models, GAsyncResult *result, GError **error);
+char *msa_models_remove_finish(MsaModels *models, GAsyncResult *result, GError **error);
+/* Brings it back to the folder where it was. */
+void msa_models_restore_async(MsaModels *models, const char *location, const char *folder,
+                              GAsyncReadyCallback callback, gpointer data);
+gboolean msa_models_restore_finish(MsaModels *models, GAsyncResult *result, GError **error);
