@@ -300,6 +300,7 @@ static int add_small_parts(json_t *root, struct ms_error *error) {
              sy = strides ? json_integer_value(json_array_get(strides, 1)) : 8,
              sx = strides ? json_integer_value(json_array_get(strides, 2)) : 8;
   json_int_t text_dim = json_integer_value(json_object_get(root, "text_dim"));
+  json_int_t heads = text_dim % 64 == 0 ? text_dim / 64 : 4;
   json_t *list = json_array();
   int bad;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -310,10 +311,10 @@ static int add_small_parts(json_t *root, struct ms_error *error) {
       json_object_set_new(root, "codec",
                           json_pack("{s:s, s:[I,I,I], s:I, s:[i,i], s:[i,i]}", "kind", "pack", "strides", st,
                                     sy, sx, "channels", channels, "encoder", 16, 32, "decoder", 32, 16));
-  bad |=
-      json_object_set_new(root, "text",
-                          json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:o}", "kind", "words", "dim", text_dim,
-                                    "layers", 1, "heads", 4, "ffn", 64, "length", 16, "vocabulary", list));
+  bad |= json_object_set_new(root, "text",
+                             json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:o}", "kind", "words", "dim",
+                                       text_dim, "layers", 1, "heads", heads, "ffn", 64, "length", 16,
+                                       "vocabulary", list));
   if (!json_object_get(root, "sizes"))
     bad |= json_object_set_new(root, "sizes", json_pack("[[i,i]]", 256, 256));
   if (!json_object_get(root, "frames"))
