@@ -297,6 +297,13 @@ static void set_full(MsuPlayer *self, gboolean full) {
     g_autofree char *name = self->path ? g_filename_display_basename(self->path) : g_strdup(_("Clip"));
     gtk_window_set_title(GTK_WINDOW(self->window), name);
     if (GTK_IS_WINDOW(root)) {
+      GdkSurface *surface = gtk_native_get_surface(GTK_NATIVE(root));
+      GdkMonitor *monitor = gdk_display_get_monitor_at_surface(gdk_surface_get_display(surface), surface);
+      GdkRectangle area = {.width = 1280, .height = 720};
+      if (monitor)
+        gdk_monitor_get_geometry(monitor, &area);
+      /* For displays without a window manager, which nobody asks to fill the screen. */
+      gtk_window_set_default_size(GTK_WINDOW(self->window), area.width, area.height);
       gtk_window_set_transient_for(GTK_WINDOW(self->window), GTK_WINDOW(root));
       gtk_window_set_application(GTK_WINDOW(self->window), gtk_window_get_application(GTK_WINDOW(root)));
     }
@@ -312,6 +319,9 @@ static void set_full(MsuPlayer *self, gboolean full) {
     gtk_widget_set_parent(body, GTK_WIDGET(self));
     gtk_window_destroy(GTK_WINDOW(window));
   }
+  /* Buttons lose sight of the actions while they have no window. */
+  gtk_widget_insert_action_group(body, "player", NULL);
+  gtk_widget_insert_action_group(body, "player", G_ACTION_GROUP(self->actions));
   gtk_button_set_icon_name(GTK_BUTTON(self->full_button),
                            full ? "view-restore-symbolic" : "view-fullscreen-symbolic");
   set_state(self, "full", g_variant_new_boolean(full));

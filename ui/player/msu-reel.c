@@ -25,9 +25,9 @@ struct work {
   gsize picture_bytes;
   gint64 frames;
   gboolean exact;
-  GArray *times; /* of gint64 nanoseconds; [frames] if exact, else as far as is known */
-  gint64 grain;  /* nanoseconds that every frame lasts at least */
-  gint64 end;    /* nanoseconds */
+  GArray *times;        /* of gint64 nanoseconds; [frames] if exact, else as far as is known */
+  gint64 grain;         /* nanoseconds that every frame lasts at least */
+  gint64 end, last_end; /* nanoseconds: of the clip, and of the last frame that was read */
   double fps, pixel_aspect;
   int width, height;
   char *error;
@@ -125,7 +125,8 @@ static void append_time(struct work *work, const struct msu_frame *frame) {
   if (frame->duration > 0)
     work->grain = MIN(work->grain, frame->duration);
   g_array_append_val(work->times, frame->time);
-  work->end = MAX(work->end, frame->time + (frame->duration > 0 ? frame->duration : step_of(work)));
+  work->last_end = frame->time + (frame->duration > 0 ? frame->duration : step_of(work));
+  work->end = MAX(work->end, work->last_end);
 }
 
 /* ---- Pictures. With the lock held. ---- */
@@ -222,7 +223,7 @@ static gpointer count_thread(gpointer data) {
     g_array_unref(work->times);
     work->times = g_steal_pointer(&times);
     work->grain = counted.grain;
-    work->end = counted.end;
+    work->end = counted.last_end;
     work->frames = work->times->len;
     work->exact = TRUE;
     notify(work);
@@ -272,6 +273,7 @@ static gint64 read_through(struct work *work, struct msu_decoder *decoder) {
   if (whole && pull >= MSU_PULL_END) {
     /* What was read before damage is what there is. */
     work->frames = count;
+    work->end = work->last_end;
     work->exact = TRUE;
   }
   notify(work);
