@@ -13,7 +13,8 @@ struct msa_store {
   sqlite3 *db;
   int lock_file;   /* held as long as the data base is open; -1: not */
   GError *refused; /* why it could not be opened: the answer to everything that follows */
-  GMutex lock;     /* guards the two below */
+  GMutex lock;     /* guards all below */
+  gboolean closed; /* nothing is put into work any more */
   void (*handler)(const char *sentence, gpointer data);
   gpointer handler_data;
 };

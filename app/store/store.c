@@ -126,8 +126,16 @@ struct msa_store *msa_store_new(const struct msa_studio_folders *folders) {
 
 void msa_store_close(struct msa_store *store) {
   MSA_ASSERT_OFF_MAIN();
+  g_mutex_lock(&store->lock);
+  g_assert(!store->closed);
+  store->closed = TRUE;
   g_async_queue_push(store->work, g_new0(struct work, 1));
+  g_mutex_unlock(&store->lock);
   g_thread_join(store->thread);
+}
+
+void msa_store_free(struct msa_store *store) {
+  g_assert(store->closed);
   g_async_queue_unref(store->work);
   g_mutex_clear(&store->lock);
   g_clear_error(&store->refused);
@@ -142,8 +150,19 @@ void msa_store_on_error(struct msa_store *store, void (*handler)(const char *sen
   g_mutex_unlock(&store->lock);
 }
 
+/* After the close the answer is an error; what wants none is forgotten. */
 static void push(struct msa_store *store, struct work work) {
-  g_async_queue_push(store->work, g_memdup2(&work, sizeof work));
+  g_mutex_lock(&store->lock);
+  const gboolean closed = store->closed;
+  if (!closed)
+    g_async_queue_push(store->work, g_memdup2(&work, sizeof work));
+  g_mutex_unlock(&store->lock);
+  if (!closed)
+    return;
+  if (work.wait || work.task)
+    answer(store, &work, FALSE, g_error_new_literal(MSA_ERROR, MSA_ERROR_STORE, "the library is closed"));
+  else if (work.destroy)
+    work.destroy(work.data);
 }
 
 void msa_store_push(struct msa_store *store, MsaStoreWork work, gpointer data, GDestroyNotify destroy) {

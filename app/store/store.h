@@ -6,6 +6,7 @@
  * &error) msa_store_set_starred (store, id, TRUE);
  *   ...
  *   msa_store_close (store);                                   // off the main thread: waits for the thread
+ *   msa_store_free (store);
  *
  * One thread of the store does all SQL, in the order in which it was asked. "..._async" calls and those
  * without an answer may come from any thread and return at once; callbacks come in the caller's main context,
@@ -44,8 +45,9 @@ struct msa_store *msa_store_new(const struct msa_studio_folders *folders);
  * is, one that is damaged, made by a newer version or in use by another Studio. */
 void msa_store_open_async(struct msa_store *store, GAsyncReadyCallback callback, gpointer data);
 gboolean msa_store_open_finish(GAsyncResult *result, GError **error);
-/* Does what was asked before, closes the data base, ends the thread, frees the store. Waits. */
+/* Does what was asked before, closes the data base, ends the thread. What is asked later fails. Waits. */
 void msa_store_close(struct msa_store *store);
+void msa_store_free(struct msa_store *store); /* one that is closed */
 /* handler is called on the main context. */
 void msa_store_on_error(struct msa_store *store, void (*handler)(const char *sentence, gpointer data),
                         gpointer data);
