@@ -18,6 +18,14 @@ gsize msu_points_find(const struct msu_points *points, double x, gsize start) {
   gsize low = start, step = 1;
   if (low >= points->length || points->x[low] >= x)
     return MIN(low, points->length);
+  /* steps are mostly even, so most places can be told from the ends; a guess too far is not used */
+  gsize last = points->length - 1;
+  if (x <= points->x[last] && last - low > 64) {
+    double part = (x - points->x[low]) / (points->x[last] - points->x[low]);
+    gsize guess = low + (gsize)(part * (double)(last - low));
+    if (guess > low + 2 && points->x[guess - 2] < x)
+      low = guess - 2;
+  }
   while (low + step < points->length && points->x[low + step] < x) {
     low += step;
     step *= 2;
@@ -48,48 +56,6 @@ struct msu_extremes msu_points_extremes(const struct msu_points *points, double 
   return msu_pyramid_range(points->pyramid, points->y, first, end);
 }
 
-/* A column's share of the image: premultiplied pixels under `color` by coverage. */
-struct painter {
-  guint32 *pixels;
-  int stride, width, height; /* stride in pixels */
-  double red, green, blue, alpha;
-};
-
-static void blend(guint32 *pixel, const struct painter *painter, double coverage) {
-  double a = painter->alpha * coverage, rest = 1 - a;
-  guint32 old = *pixel;
-  guint32 alpha = (guint32)(255 * a + rest * (old >> 24) + 0.5);
-  guint32 red = (guint32)(255 * a * painter->red + rest * (old >> 16 & 255) + 0.5);
-  guint32 green = (guint32)(255 * a * painter->green + rest * (old >> 8 & 255) + 0.5);
-  guint32 blue = (guint32)(255 * a * painter->blue + rest * (old & 255) + 0.5);
-  *pixel = alpha << 24 | MIN(red, alpha) << 16 | MIN(green, alpha) << 8 | MIN(blue, alpha);
-}
-
-/* Integral from minus infinity to t of a step that rises from 0 to 1 over [-soft, soft]. */
-static double ramp(double t, double soft) {
-  if (t <= -soft)
-    return 0;
-  if (t >= soft)
-    return t;
-  return (t + soft) * (t + soft) / (4 * soft);
-}
-
-/* Fills rows top .. bottom (not whole numbers) of a column. The ends are soft over what the line rises within
- * the column, at most a pixel and a half, which is what makes a slope look like a stroke and not like stairs.
- */
-static void paint_column(const struct painter *painter, int column, double top, double bottom, double soft) {
-  soft = CLAMP(soft, 0.02, 1.5) / 2;
-  int first = (int)floor(CLAMP(top - soft, 0, painter->height)),
-      last = (int)ceil(CLAMP(bottom + soft, 0, painter->height));
-  for (int row = first; row < last; row++) {
-    double above = ramp(row + 1 - top, soft) - ramp(row - top, soft);
-    double below = ramp(row + 1 - bottom, soft) - ramp(row - bottom, soft);
-    double coverage = CLAMP(above - below, 0, 1);
-    if (coverage > 0)
-      blend(&painter->pixels[(gsize)row * painter->stride + column], painter, coverage);
-  }
-}
-
 /* Where the line between points i-1 and i crosses x, as pixels from the top; NaN where it is broken. */
 static double crossing(const struct msu_plane *plane, const struct msu_points *points, gsize i, double x) {
   if (i == 0 || i >= points->length)
@@ -98,82 +64,127 @@ static double crossing(const struct msu_plane *plane, const struct msu_points *p
   return y0 + (y1 - y0) * (x - points->x[i - 1]) / (points->x[i] - points->x[i - 1]);
 }
 
-static void draw_columns(cairo_surface_t *image, const struct msu_plane *plane,
-                         const struct msu_points *points, const double color[4], double thickness) {
-  cairo_surface_flush(image);
-  struct painter painter = {
-      .pixels = (guint32 *)(void *)cairo_image_surface_get_data(image),
-      .stride = cairo_image_surface_get_stride(image) / 4,
-      .width = plane->width,
-      .height = plane->height,
-      .red = color[0],
-      .green = color[1],
-      .blue = color[2],
-      .alpha = color[3],
-  };
-  double column_width = (plane->to - plane->from) / plane->width;
+struct interval {
+  float top, bottom; /* pixels from the top; top > bottom: nothing */
+};
+
+/* What the line without thickness covers of each of n slices between the plane's edges. */
+static void find_slices(struct interval *slices, int n, const struct msu_plane *plane,
+                        const struct msu_points *points) {
+  double width = (plane->to - plane->from) / n;
   gsize at = msu_points_find(points, plane->from, 0);
   double left = crossing(plane, points, at, plane->from);
-  for (int c = 0; c < plane->width; c++) {
-    double end_x = plane->from + (c + 1) * column_width;
+  for (int i = 0; i < n; i++) {
+    double end_x = plane->from + (i + 1) * width;
     gsize end = msu_points_find(points, end_x, at);
     double right = crossing(plane, points, end, end_x);
-    struct msu_extremes e = msu_pyramid_range(points->pyramid, points->y, at, end);
-    /* the plane's y runs downwards */
     double top = fmin(left, right), bottom = fmax(left, right);
-    double low = plane->log ? e.positive : e.low;
-    if (low <= e.high) {
-      top = fmin(msu_plane_y(plane, e.high), top);
-      bottom = fmax(msu_plane_y(plane, low), bottom);
+    if (end > at) {
+      struct msu_extremes e = msu_pyramid_range(points->pyramid, points->y, at, end);
+      double low = plane->log ? e.positive : e.low;
+      if (low <= e.high) {
+        top = fmin(msu_plane_y(plane, e.high), top);
+        bottom = fmax(msu_plane_y(plane, low), bottom);
+      }
     }
-    if (!isnan(top) && !isnan(bottom))
-      paint_column(&painter, c, top - thickness / 2, bottom + thickness / 2, bottom - top);
+    slices[i] = isnan(top) ? (struct interval){INFINITY, -INFINITY}
+                           : (struct interval){(float)CLAMP(top, -1e6, 1e6), (float)CLAMP(bottom, -1e6, 1e6)};
     at = end;
     left = right;
   }
-  cairo_surface_mark_dirty(image);
 }
 
-static void draw_stroke(cairo_surface_t *image, const struct msu_plane *plane,
-                        const struct msu_points *points, gsize first, gsize end, const double color[4],
-                        double thickness) {
-  cairo_t *cr = cairo_create(image);
-  cairo_set_source_rgba(cr, color[0], color[1], color[2], color[3]);
-  cairo_set_line_width(cr, thickness);
-  cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
-  cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
-  gboolean open = FALSE;
-  for (gsize i = first; i < end; i++) {
-    double x = msu_plane_x(plane, points->x[i]), y = msu_plane_y(plane, points->y[i]);
-    if (isnan(y)) {
-      open = FALSE;
-      continue;
-    }
-    /* cairo's numbers end at 8 million */
-    y = CLAMP(y, -1e5, 1e5);
-    x = CLAMP(x, -1e5, 1e5);
-    if (open) {
-      cairo_line_to(cr, x, y);
-    } else {
-      cairo_move_to(cr, x, y);
-      cairo_line_to(cr, x, y); /* a point alone is a dot, by the round caps */
-    }
-    open = TRUE;
+/* A pixel column under construction: how much of each row is covered. */
+struct column {
+  float *partial, *steps; /* [height + 1]; rows covered in part, and changes of what covers whole rows */
+  int first, last;        /* rows touched */
+};
+
+static void column_add(struct column *column, int height, float top, float bottom, float weight) {
+  top = MAX(top, 0);
+  bottom = MIN(bottom, (float)height);
+  if (top >= bottom)
+    return;
+  int first = (int)top, last = MIN((int)bottom, height - 1);
+  if (first == last) {
+    column->partial[first] += weight * (bottom - top);
+  } else {
+    column->partial[first] += weight * ((float)first + 1 - top);
+    column->partial[last] += weight * (bottom - (float)last);
+    column->steps[first + 1] += weight;
+    column->steps[last] -= weight;
   }
-  cairo_stroke(cr);
-  cairo_destroy(cr);
+  column->first = MIN(column->first, first);
+  column->last = MAX(column->last, last);
+}
+
+/* Blends the column into the image and empties it. shades: the colour by coverage, premultiplied. */
+static void column_paint(struct column *column, guint32 *pixel, gsize stride, const guint32 shades[256]) {
+  float whole = 0;
+  for (int row = column->first; row <= column->last; row++) {
+    whole += column->steps[row];
+    guint32 shade = shades[(int)(255 * MIN(whole + column->partial[row], 1) + 0.5f)];
+    column->steps[row] = column->partial[row] = 0;
+    guint32 *at = pixel + (gsize)row * stride;
+    if (*at && shade >> 24 < 255) {
+      /* two channels at a time; 257 / 65536 is 1 / 255 within what 8 bits show */
+      guint32 rest = (255 - (shade >> 24)) * 257;
+      guint32 even =
+          (guint32)((*at & 0xff) * rest >> 16) | (guint32)((guint64)(*at & 0xff0000) * rest >> 16 & 0xff0000);
+      guint32 odd =
+          (guint32)((*at >> 8 & 0xff) * rest >> 16) << 8 | (guint32)((guint64)(*at >> 24) * rest >> 16) << 24;
+      *at = shade + (even | odd);
+    } else {
+      *at = shade;
+    }
+  }
+  column->steps[column->last + 1] = 0;
+  column->first = G_MAXINT;
+  column->last = -1;
 }
 
 void msu_curve_draw_line(cairo_surface_t *image, const struct msu_plane *plane,
                          const struct msu_points *points, const double color[4], double thickness) {
   gsize first = msu_points_find(points, plane->from, 0), end = msu_points_find(points, plane->to, first);
-  if (end - first > (gsize)plane->width) {
-    draw_columns(image, plane, points, color, thickness);
+  if (end - first == 1 && points->length == 1) {
+    msu_curve_draw_dots(image, plane, points, color, 1.5 * thickness);
     return;
   }
-  first = first > 0 ? first - 1 : 0;
-  end = MIN(end + 1, points->length);
-  draw_stroke(image, plane, points, first, end, color, thickness);
+  /* Slices of a pixel column smooth what is steep; where points crowd there is little to smooth. */
+  int slices_a_pixel = end - first > 2 * (gsize)plane->width ? 2 : 4, n = plane->width * slices_a_pixel;
+  float radius = (float)thickness / 2;
+  int reach = (int)(radius * (float)slices_a_pixel);
+  g_autofree struct interval *slices = g_new(struct interval, n);
+  g_autofree float *rows = g_new0(float, 2 * ((gsize)plane->height + 1)), *swell = g_new(float, reach + 1);
+  guint32 shades[256];
+  for (int i = 0; i < 256; i++) {
+    double alpha = color[3] * i;
+    shades[i] = (guint32)(alpha + 0.5) << 24 | (guint32)(alpha * color[0] + 0.5) << 16 |
+                (guint32)(alpha * color[1] + 0.5) << 8 | (guint32)(alpha * color[2] + 0.5);
+  }
+  /* The stroke of a pen of this radius is all that is within reach of the line: of the slices beside each
+   * one, what the pen's round outline leaves. */
+  for (int k = 0; k <= reach; k++) {
+    float away = (float)k / (float)slices_a_pixel;
+    swell[k] = sqrtf(MAX(radius * radius - away * away, 0));
+  }
+  find_slices(slices, n, plane, points);
+  cairo_surface_flush(image);
+  guint32 *pixels = (guint32 *)(void *)cairo_image_surface_get_data(image);
+  gsize stride = (gsize)cairo_image_surface_get_stride(image) / 4;
+  struct column column = {rows, rows + plane->height + 1, G_MAXINT, -1};
+  for (int i = 0; i < n; i++) {
+    float top = INFINITY, bottom = -INFINITY;
+    for (int k = MAX(i - reach, 0); k <= MIN(i + reach, n - 1); k++) {
+      float more = swell[ABS(k - i)];
+      top = MIN(top, slices[k].top - more);
+      bottom = MAX(bottom, slices[k].bottom + more);
+    }
+    column_add(&column, plane->height, top, bottom, 1 / (float)slices_a_pixel);
+    if (i % slices_a_pixel == slices_a_pixel - 1 && column.last >= 0)
+      column_paint(&column, pixels + i / slices_a_pixel, stride, shades);
+  }
+  cairo_surface_mark_dirty(image);
 }
 
 void msu_curve_draw_dots(cairo_surface_t *image, const struct msu_plane *plane,

@@ -1,5 +1,5 @@
-/* One curve into an image, in device pixels: a stroked line where its points lie apart, and the extremes of
- * each pixel column where they do not, so that the work follows the width of the image and a spike of one
+/* One curve into an image, in device pixels. A line is the extremes of thin slices of the image, thickened by
+ * a round pen: the work follows the width of the image, whatever the number of points, and a spike of one
  * point in a million stays. */
 #pragma once
 #include <cairo.h>

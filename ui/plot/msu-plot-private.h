@@ -36,7 +36,7 @@ struct msu_scene {
   GdkRGBA text;
   PangoContext *pango;
   /* The picture of the curves from the last time, to be used again while `picture_key` is the same. */
-  GdkTexture **picture;
+  GskRenderNode **picture;
   char **picture_key;
   guint64 serial; /* grows when points or curves change */
 };

@@ -15,7 +15,7 @@ struct _MsuPlot {
   double pointer_x, pointer_y; /* NaN: elsewhere */
   double drag_from, drag_to;   /* what was seen when the drag began */
   guint64 serial;
-  GdkTexture *picture; /* see struct msu_scene */
+  GskRenderNode *picture; /* see struct msu_scene */
   char *picture_key;
 };
 
@@ -35,7 +35,7 @@ struct msu_points msu_curve_points(const struct msu_curve *curve) {
                              msa_series_get_length(curve->series), &curve->pyramid};
 }
 
-static struct msu_scene scene_of(MsuPlot *self, int width, int height, double scale, GdkTexture **picture,
+static struct msu_scene scene_of(MsuPlot *self, int width, int height, double scale, GskRenderNode **picture,
                                  char **picture_key) {
   struct msu_scene scene = {
       .title = self->title,
@@ -158,7 +158,7 @@ void msu_plot_set_log(MsuPlot *plot, gboolean log) {
 
 GdkTexture *msu_plot_render(MsuPlot *plot, int width, int height, double scale) {
   g_return_val_if_fail(MSU_IS_PLOT(plot) && width > 0 && height > 0 && scale > 0, NULL);
-  g_autoptr(GdkTexture) picture = NULL;
+  g_autoptr(GskRenderNode) picture = NULL;
   g_autofree char *picture_key = NULL;
   struct msu_scene scene = scene_of(plot, width, height, scale, &picture, &picture_key);
   scene.cross = NAN;
@@ -297,7 +297,7 @@ static void msu_plot_dispose(GObject *object) {
   if (self->axis)
     msu_plot_axis_set_extent(self->axis, self, INFINITY, -INFINITY);
   g_clear_object(&self->axis);
-  g_clear_object(&self->picture);
+  g_clear_pointer(&self->picture, gsk_render_node_unref);
   G_OBJECT_CLASS(msu_plot_parent_class)->dispose(object);
 }
 

@@ -122,7 +122,10 @@ static void draw_grid(const struct msu_scene *scene, GtkSnapshot *snapshot, Pang
   }
 }
 
-static GdkTexture *draw_curves(const struct msu_scene *scene, const struct msu_plane *plane, gboolean dark) {
+/* A node with the picture in `bounds`. Not a texture: the software renderer would convert one through floats
+ * for each frame that shows it. */
+static GskRenderNode *draw_curves(const struct msu_scene *scene, const struct msu_plane *plane, gboolean dark,
+                                  const graphene_rect_t *bounds) {
   cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, plane->width, plane->height);
   for (guint i = 0; i < scene->curves->len; i++) {
     const struct msu_curve *curve = g_ptr_array_index(scene->curves, i);
@@ -136,12 +139,14 @@ static GdkTexture *draw_curves(const struct msu_scene *scene, const struct msu_p
     else
       msu_curve_draw_line(image, plane, &points, rgba, LINE * scene->scale);
   }
-  cairo_surface_flush(image);
-  int stride = cairo_image_surface_get_stride(image);
-  g_autoptr(GBytes) bytes =
-      g_bytes_new_with_free_func(cairo_image_surface_get_data(image), (gsize)stride * plane->height,
-                                 (GDestroyNotify)cairo_surface_destroy, image);
-  return gdk_memory_texture_new(plane->width, plane->height, GDK_MEMORY_DEFAULT, bytes, stride);
+  cairo_surface_set_device_scale(image, scene->scale, scene->scale);
+  GskRenderNode *node = gsk_cairo_node_new(bounds);
+  cairo_t *cr = gsk_cairo_node_get_draw_context(node);
+  cairo_set_source_surface(cr, image, bounds->origin.x, bounds->origin.y);
+  cairo_paint(cr);
+  cairo_destroy(cr);
+  cairo_surface_destroy(image);
+  return node;
 }
 
 static void draw_picture(const struct msu_scene *scene, GtkSnapshot *snapshot, const struct msu_plane *plane,
@@ -157,14 +162,14 @@ static void draw_picture(const struct msu_scene *scene, GtkSnapshot *snapshot, c
       g_strdup_printf("%a %a %a %a %d %d %d %g %d %" G_GUINT64_FORMAT, wide.from, wide.to, wide.low,
                       wide.high, wide.log, wide.width, wide.height, wide.scale, dark, scene->serial);
   if (!*scene->picture || g_strcmp0(key, *scene->picture_key) != 0) {
-    g_clear_object(scene->picture);
+    g_clear_pointer(scene->picture, gsk_render_node_unref);
     g_free(*scene->picture_key);
-    *scene->picture = draw_curves(scene, &wide, dark);
+    *scene->picture = draw_curves(scene, &wide, dark,
+                                  &GRAPHENE_RECT_INIT(area->origin.x - bleed / scene->scale, area->origin.y,
+                                                      wide.width / scene->scale, wide.height / scene->scale));
     *scene->picture_key = g_steal_pointer(&key);
   }
-  gtk_snapshot_append_texture(snapshot, *scene->picture,
-                              &GRAPHENE_RECT_INIT(area->origin.x - bleed / scene->scale, area->origin.y,
-                                                  wide.width / scene->scale, wide.height / scene->scale));
+  gtk_snapshot_append_node(snapshot, *scene->picture);
 }
 
 static void draw_limit(const struct msu_scene *scene, GtkSnapshot *snapshot, PangoLayout *layout,
