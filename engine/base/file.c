@@ -175,7 +175,7 @@ int ms_file_write_all(const char *path, const void *data, size_t size, struct ms
   return code;
 }
 
-int ms_file_copy(const char *from, const char *to, struct ms_error *error) {
+int ms_file_copy(const char *from, const char *to, ms_copied_fn copied, void *data, struct ms_error *error) {
   static const size_t piece = (size_t)1 << 20;
   struct ms_file_out out = {.fd = -1};
   struct stat info;
@@ -191,10 +191,13 @@ int ms_file_copy(const char *from, const char *to, struct ms_error *error) {
   if (code == 0)
     code = ms_file_out_open(&out, to, error);
   while (code == 0 && (n = read(in, buffer, piece)) != 0)
-    if (n > 0)
+    if (n > 0) {
       code = ms_file_out_write(&out, buffer, (size_t)n, error);
-    else if (errno != EINTR)
+      if (code == 0 && copied)
+        code = copied(data, (size_t)n, error);
+    } else if (errno != EINTR) {
       code = ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", from, reason(errno));
+    }
   if (code == 0)
     code = ms_file_out_commit(&out, error);
   ms_file_out_abandon(&out);

@@ -35,8 +35,11 @@ void ms_file_out_abandon(struct ms_file_out *out);
 
 /* Writes a whole file in one go. MS_EOUTPUT. */
 int ms_file_write_all(const char *path, const void *data, size_t size, struct ms_error *error);
-/* Copies a file whole, of any size. MS_EINPUT (from), MS_EOUTPUT (to), MS_ENOMEM. */
-int ms_file_copy(const char *from, const char *to, struct ms_error *error);
+/* Told after each piece of a copy; less than 0 ends it with that code. */
+typedef int (*ms_copied_fn)(void *data, size_t bytes, struct ms_error *error);
+/* Copies a file whole, of any size; copied may be NULL. MS_EINPUT (from), MS_EOUTPUT (to), MS_ENOMEM, or what
+ * copied returned. */
+int ms_file_copy(const char *from, const char *to, ms_copied_fn copied, void *data, struct ms_error *error);
 /* Tries whether a file can be made at path, by making PATH.part, writing a little and removing it.
  * MS_EOUTPUT. */
 int ms_file_check(const char *path, struct ms_error *error);

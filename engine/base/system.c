@@ -1,6 +1,9 @@
 #include "base/system.h"
 
 #include <stdio.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <string.h>
 #include <time.h>
 
@@ -64,4 +67,10 @@ const char *ms_format_bytes(double bytes, char *text, size_t size) {
   else
     snprintf(text, size, "%.0f MiB", bytes / 1048576.0);
   return text;
+}
+
+void ms_memory_trim(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }

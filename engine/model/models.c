@@ -172,7 +172,8 @@ struct copying {
   double start;
 };
 
-static int tell_copied(struct copying *copying, size_t bytes, struct ms_error *error) {
+static int tell_copied(void *data, size_t bytes, struct ms_error *error) {
+  struct copying *copying = data;
   const struct ms_hooks *hooks = copying->hooks;
   copying->done += bytes;
   if (hooks && hooks->progress) {
@@ -185,38 +186,6 @@ static int tell_copied(struct copying *copying, size_t bytes, struct ms_error *e
   if (hooks && hooks->cancel && atomic_load(hooks->cancel))
     return ms_error_set(error, MS_ECANCELLED, "stopped; the model was not imported");
   return 0;
-}
-
-static int copy_file(const char *from, const char *to, struct copying *copying, struct ms_error *error) {
-  static const size_t piece = (size_t)1 << 20;
-  struct ms_file_out out = {.fd = -1};
-  FILE *in = fopen(from, "rbe");
-  char *buffer = malloc(piece);
-  int code = 0;
-  size_t n;
-  if (!in)
-    code = ms_error_set(error, MS_EINPUT, "cannot read \"%s\": %s", from, strerror(errno));
-  else if (!buffer)
-    code = ms_error_set(error, MS_ENOMEM, "out of memory");
-  if (code == 0)
-    code = ms_file_out_open(&out, to, error);
-  if (code == 0) {
-    while (code == 0 && (n = fread(buffer, 1, piece, in)) > 0) {
-      code = ms_file_out_write(&out, buffer, n, error);
-      if (code == 0)
-        code = tell_copied(copying, n, error);
-    }
-    if (code == 0 && ferror(in))
-      code = ms_error_set(error, MS_EINPUT, "cannot read \"%s\": %s", from, strerror(errno));
-    if (code == 0)
-      code = ms_file_out_commit(&out, error);
-    if (code < 0)
-      ms_file_out_abandon(&out);
-  }
-  if (in)
-    fclose(in);
-  free(buffer);
-  return code;
 }
 
 static int make_folder(const char *to, struct ms_error *error) {
@@ -260,7 +229,7 @@ int ms_model_import(const char *from, const char *to, const struct ms_hooks *hoo
     snprintf(a, sizeof a, "%s/%s", from, model_files[i]);
     snprintf(b, sizeof b, "%s/%s", to, model_files[i]);
     if (i < 4 || access(a, R_OK) == 0)
-      code = copy_file(a, b, &copying, error);
+      code = ms_file_copy(a, b, tell_copied, &copying, error);
   }
   if (code < 0)
     discard_folder(to);

@@ -1,4 +1,6 @@
 /* Trains the codec on crops of rendered or decoded clips and measures its latents. */
+#include "train/codec-stage.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 
 #include "base/random.h"
 #include "base/system.h"
-#include "train/recipe.h"
+#include "train/recipe-file.h"
 #include "train/stage.h"
 
 #define MAX_POOLS 16

@@ -417,6 +417,7 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
                         .result = result,
                         .start = ms_seconds()};
   code = fill_stores(loop, source, error);
+  ms_memory_trim();
   if (code == 0)
     code = begin(loop, error);
   while (code == 0 && loop->at.step < job->steps) {

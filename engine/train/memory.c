@@ -13,9 +13,11 @@
 #define SMALL_SOURCE 1000
 /* Bytes of a clip's captions with what malloc adds. */
 #define CAPTION_BYTES 160
-/* A decoder of a video file with its threads and frames, which the size of the clips trained on does not
- * tell. */
-#define READER_BYTES ((size_t)24 << 20)
+/* Decoders of video files with what they leave mapped and touched; the size of the clips trained on does not
+ * tell it. */
+#define READER_BYTES ((size_t)20 << 20)
+/* The codec keeps its buffers of whole clips up to this size. */
+#define CODEC_KEPT_BYTES ((size_t)96 << 20)
 
 int64_t ms_train_items(const struct ms_train_bucket *bucket, int64_t source_count, int64_t training_clips) {
   if (bucket->clips)
@@ -46,12 +48,13 @@ static size_t stored_bytes(const struct shape *shape, int64_t items, int masks) 
          (shape->elements * sizeof(float) + (masks ? shape->cells : 0) + MS_STORE_CAPTIONS * CAPTION_BYTES);
 }
 
-/* While clips are encoded: pixels as bytes and floats, and the encoder. */
+/* While clips are encoded: pixels as bytes and floats, and the encoder, which may stay. */
 static size_t encoding_bytes(const struct ms_model *model, const struct ms_train_bucket *bucket,
-                             const struct shape *shape) {
+                             const struct shape *shape, size_t *kept) {
   size_t pixels = (size_t)bucket->width * bucket->height * bucket->frames;
-  return pixels * (3 + 3 * sizeof(float)) + READER_BYTES +
-         ms_model_codec_bytes(model, MSK_PRECISION_BF16, 0, shape->lattice[0], shape->lattice + 1);
+  size_t encoder = ms_model_codec_bytes(model, MSK_PRECISION_BF16, 0, shape->lattice[0], shape->lattice + 1);
+  *kept = encoder <= CODEC_KEPT_BYTES ? encoder : 0;
+  return pixels * (3 + 3 * sizeof(float)) + encoder;
 }
 
 static size_t pass_bytes(const struct ms_model *model, const struct shape *shape, int samples, int coarse,
@@ -78,7 +81,7 @@ void ms_train_memory(const struct ms_model *model, const struct ms_train_job *jo
   int buckets = job->bucket_count ? job->bucket_count : 1;
   int64_t held = ms_split_held_out(job, clips->count);
   size_t parameters = (size_t)ms_dit_params(model->dit)->total, inference_packed, encoding = 0, batches = 0,
-         extra = 0, encode_phase, train_phase;
+         kept = 0, extra, encode_phase, train_phase;
   ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 0, need);
   inference_packed = need->packed;
   ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 1, need);
@@ -90,7 +93,7 @@ void ms_train_memory(const struct ms_model *model, const struct ms_train_job *jo
     int64_t training = clips->count - held;
     need->clips +=
         stored_bytes(&shape, ms_train_items(bucket, clips->count, training > 0 ? training : 1), clips->masks);
-    encoding = larger(encoding, encoding_bytes(model, bucket, &shape));
+    encoding = larger(encoding, encoding_bytes(model, bucket, &shape, &kept));
     need->activations =
         larger(need->activations, pass_bytes(model, &shape, bucket->batch, bucket->coarse, 1));
     batches = larger(batches, shape.elements * (size_t)bucket->batch);
@@ -102,15 +105,14 @@ void ms_train_memory(const struct ms_model *model, const struct ms_train_job *jo
     batches = larger(batches, shape.elements * MS_VALIDATION_SAMPLES);
   }
   need->clips += 4 * batches * sizeof(float); /* noisy latents, target, velocity and its gradient */
-  need->media = encoding;
+  need->media = READER_BYTES + encoding;
   /* the averaged weights as float32, to validate with and to write */
   extra = parameters * sizeof(float);
   if (job->sample_prompt && job->sample_every > 0)
     extra = larger(extra, preview_bytes(model));
   encode_phase = inference_packed + need->clips + encoding;
-  /* buffers of small clips stay with the codec */
-  train_phase = need->packed + need->state + need->clips + need->activations + extra;
-  need->host = need->program + need->weights + larger(encode_phase, train_phase);
+  train_phase = need->packed + need->state + need->clips + need->activations + kept + extra;
+  need->host = need->program + need->weights + READER_BYTES + larger(encode_phase, train_phase);
   need->device = need->weights + need->packed + need->state + need->activations;
 }
 

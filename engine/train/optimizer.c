@@ -217,6 +217,7 @@ static int load_part(const struct ms_safetensors *file, const char *name, enum m
                         "\"%s\" was saved by a run of another model or other settings: \"%s\" does not fit",
                         ms_safetensors_path(file), name);
   memcpy(out, view->data, view->bytes);
+  ms_safetensors_forget(view); /* the file is as large as the state */
   return 0;
 }
 

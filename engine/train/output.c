@@ -40,16 +40,6 @@ int ms_train_output_open(const char *output, int resume, struct ms_error *error)
   return ms_file_check(path, error);
 }
 
-int ms_train_copy_file(const char *from, const char *to, struct ms_error *error) {
-  char *data = NULL;
-  size_t size = 0;
-  int code = ms_file_read_all(from, (size_t)1 << 36, &data, &size, error);
-  if (code == 0)
-    code = ms_file_write_all(to, data, size, error);
-  free(data);
-  return code;
-}
-
 static int write_run_json(const struct ms_train_job *job, const char *model_folder, struct ms_error *error) {
   json_t *root = json_pack(
       "{s:s, s:s, s:s, s:s?, s:s?, s:I, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "program", "megaslide",
@@ -86,7 +76,7 @@ int ms_train_output_parts(const struct ms_model *model, const char *model_folder
   for (int i = 0; i < 2 && code == 0; i++) {
     snprintf(from, sizeof from, "%s/%s", model_folder, ms_model_part_file(parts[i]));
     snprintf(to, sizeof to, "%s/%s", job->output, ms_model_part_file(parts[i]));
-    code = ms_train_copy_file(from, to, error);
+    code = ms_file_copy(from, to, NULL, NULL, error);
   }
   if (code == 0)
     code = ms_model_write_json(root, job->output, error);

@@ -12,5 +12,3 @@ int ms_train_output_parts(const struct ms_model *model, const char *model_folder
                           const struct ms_train_job *job, struct ms_error *error);
 /* Removes what output_open and output_parts made, if nothing else is in the folder. */
 void ms_train_output_discard(const char *output);
-/* Copies a file whole. */
-int ms_train_copy_file(const char *from, const char *to, struct ms_error *error);

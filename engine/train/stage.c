@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/system.h"
-#include "train/recipe.h"
+#include "train/recipe-file.h"
 #include "train/schedule.h"
 #include "weights/params-file.h"
 

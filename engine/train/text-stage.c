@@ -1,10 +1,12 @@
 /* Trains the text encoder as a classifier of captions, before the DiT reads it. */
+#include "train/text-stage.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "train/recipe.h"
+#include "train/recipe-file.h"
 #include "train/stage.h"
 
 #define STREAM_CAPTION ((uint64_t)8 << 40)

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -47,6 +48,31 @@ check_full(void) { /* a limit on the file size stands for a full disk: both end 
                !scratch_exists("b.part"),
            "the check beforehand notices it too");
   setrlimit(RLIMIT_FSIZE, &old);
+}
+
+static int stop_copy(void *data, size_t bytes, struct ms_error *error) {
+  *(size_t *)data += bytes;
+  return ms_error_set(error, MS_ECANCELLED, "stopped");
+}
+
+static void check_copy(void) {
+  char from[1024], to[1024];
+  struct ms_error error = {0};
+  size_t told = 0;
+  snprintf(from, sizeof from, "%s", scratch_path("a"));
+  snprintf(to, sizeof to, "%s", scratch_path("copy"));
+  check_ok(ms_file_copy(from, to, NULL, NULL, &error) == 0 && contents_are("copy", "third"),
+           "a file is copied: %s", error.message);
+  unlink(to);
+  check_ok(ms_file_copy(from, to, stop_copy, &told, &error) == MS_ECANCELLED && told == 5 &&
+               !scratch_exists("copy") && !scratch_exists("copy.part"),
+           "a copy that is stopped leaves nothing");
+  error = (struct ms_error){0};
+  check_ok(ms_file_copy(scratch_path("zz"), to, NULL, NULL, &error) == MS_EINPUT && !scratch_exists("copy"),
+           "a file that is not there: %s", error.message);
+  error = (struct ms_error){0};
+  check_ok(ms_file_copy(scratch_path("folder"), to, NULL, NULL, &error) == MS_EINPUT, "a folder: %s",
+           error.message);
 }
 
 int main(int argc, char **argv) {
@@ -98,6 +124,7 @@ int main(int argc, char **argv) {
   error = (struct ms_error){0};
   check_ok(ms_file_read_all(scratch_path("folder"), 4, &data, &size, &error) == MS_EINPUT && !data,
            "folder: %s", error.message);
+  check_copy();
   scratch_end();
   return check_end();
 }

@@ -1,4 +1,5 @@
-/* A recipe: a whole model from a source of clips, in stages that each leave their files in the output folder.
+/* The file of a recipe: a whole model from a source of clips, in stages (recipe.c) that each leave their
+ * files in the output folder.
  *
  * {"name": ..., "source": "scenes", "scenes": {parameters of the source},
  *  "model": {model.json without latent_mean, latent_std},
@@ -10,7 +11,6 @@
  * "first", "coarse", "sigma_max"}, ...]}, ...]} */
 #pragma once
 #include <jansson.h>
-#include "model/model.h"
 #include "ms-train.h"
 
 /* Reads and checks the file as JSON; *root is owned by the caller. MS_EINPUT. */
@@ -19,11 +19,3 @@ int ms_recipe_read(const char *path, json_t **root, struct ms_error *error);
 int ms_recipe_phase(const json_t *phase, struct ms_train_job *job, struct ms_error *error);
 /* Numbers of an object with a fallback; for the stages. */
 double ms_recipe_number(const json_t *object, const char *key, double fallback);
-
-/* The stages. Each reads its settings from its object of the recipe, resumes from its checkpoints in output
- * if there are any, and leaves codec.safetensors / text.safetensors in output. The codec stage also measures
- * the latents and sets latent_mean and latent_std in model->root. */
-int ms_codec_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source,
-                   const char *output, const struct ms_hooks *hooks, struct ms_error *error);
-int ms_text_stage(struct ms_model *model, const json_t *settings, const struct ms_clip_source *source,
-                  const char *output, const struct ms_hooks *hooks, struct ms_error *error);
