@@ -39,6 +39,8 @@ struct ms_generate_job {
                          in that job (MS_EUSAGE), but the output, which may be another */
   const char *keep_latents; /* folder for the states that allow resuming; NULL: beside the output, removed
                                when it is done */
+  const atomic_int *take;   /* non-zero: sampling ends with the step at hand, and the clip is what the network
+                               saw in it, in the size of its stage. NULL: never */
 };
 struct ms_generate_job ms_generate_job_default(void);
 
@@ -64,6 +66,7 @@ struct ms_generate_result {
   struct ms_generate_stage stages[MS_GENERATE_MAX_STAGES];
   double offset_mean[256]; /* mean |Delta| in tokens per layer of the last 3D-DSA stage */
   int layers;
+  int partial; /* it was taken before its last step; width and height are those of the file */
 };
 
 /* A job as a stopped or killed run saved it: what --resume goes on with. */

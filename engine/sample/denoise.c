@@ -111,6 +111,12 @@ static int save_if_due(const struct ms_denoise *d, const struct ms_sample_state 
   return code;
 }
 
+/* Straight to sigma 0. */
+static void jump_to_clean(float *latents, const float *velocity, double sigma, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    latents[i] = (float)(latents[i] - sigma * velocity[i]);
+}
+
 int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *error) {
   const struct ms_stage *stage = d->stage;
   int channels = ms_codec_channels(d->model->codec);
@@ -142,6 +148,11 @@ int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *
       ms_error_set(error, code, "%s", why.message);
     if (code == 0) {
       send_preview(d, latents, velocity, sampler.sigmas[i], i + 1, stage->steps);
+      if (d->take && i + 1 < stage->steps && atomic_load(d->take)) {
+        jump_to_clean(latents, velocity, sampler.sigmas[i], count);
+        code = 1;
+        break;
+      }
       ms_sampler_step(&sampler, i, latents, velocity);
       if (d->step_done)
         d->step_done(d->step_data, flops, i + 1, stage->steps);

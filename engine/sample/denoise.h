@@ -18,6 +18,7 @@ struct ms_denoise {
   const struct ms_state_folder *state; /* NULL: nothing is saved */
   int first_step;                      /* > 0: latents and history come from state */
   const struct ms_hooks *hooks;
+  const atomic_int *take; /* non-zero: the step at hand is the last; NULL: never */
   void (*step_done)(void *data, double flops, int step, int steps);
   void *step_data;
 };
@@ -32,6 +33,7 @@ struct ms_save_pace {
 enum ms_save_kind { MS_SAVE_NOTHING, MS_SAVE_QUICK, MS_SAVE_DURABLE };
 enum ms_save_kind ms_save_due(const struct ms_save_pace *pace, double now);
 
-/* latents [C, lattice] at sigma = stage->first_sigma on entry, clean on return. 0, MS_ECANCELLED (state
- * saved), MS_ENOTFINITE, ... */
+/* latents [C, lattice] at sigma = stage->first_sigma on entry, clean on return. 0, 1 (taken before the last
+ * step: latents are what the network took for the clean clip, the state is that of the step before),
+ * MS_ECANCELLED (state saved), MS_ENOTFINITE, ... */
 int ms_denoise_run(const struct ms_denoise *denoise, float *latents, struct ms_error *error);

@@ -33,7 +33,7 @@ struct run {
   struct ms_model model;
   struct ms_stage_plan plan;
   struct ms_state_folder state;
-  int first_stage, first_step;
+  int first_stage, first_step, last_stage;
   json_t *settings;
   struct ms_saved_job saved; /* the job that is resumed */
   float *text, *negative;
@@ -340,6 +340,7 @@ static int sample_stage(struct run *run, int number, int first_step, float *late
                                .state = &run->state,
                                .first_step = first_step,
                                .hooks = run->hooks,
+                               .take = run->job.take,
                                .step_done = step_done,
                                .step_data = run};
   ms_sampler_kind_from_name(run->job.sampler, &denoise.sampler);
@@ -347,7 +348,12 @@ static int sample_stage(struct run *run, int number, int first_step, float *late
   return ms_denoise_run(&denoise, latents, error);
 }
 
-/* Runs all stages; *out holds the final latents (malloc). */
+static int is_taken(const struct run *run) {
+  return run->job.take && atomic_load(run->job.take);
+}
+
+/* Runs all stages, or those up to the one in which the clip is taken; *out holds the final latents (malloc).
+ */
 static int sample(struct run *run, float **out, struct ms_error *error) {
   float *latents = NULL;
   int code = 0;
@@ -379,9 +385,13 @@ static int sample(struct run *run, float **out, struct ms_error *error) {
           .stage = stage, .step = here->steps, .count = count, .latents = latents};
       code = ms_state_save(&run->state, &state, 0, error);
     }
+    run->last_stage = stage;
+    run->result->partial = code > 0 || (code == 0 && stage + 1 < run->plan.count && is_taken(run));
+    if (run->result->partial)
+      break;
   }
   *out = latents;
-  return code;
+  return code < 0 ? code : 0;
 }
 
 static void describe_stages(struct run *run) {
@@ -411,11 +421,24 @@ static void describe_stages(struct run *run) {
   result->tokens = run->plan.list[run->plan.count - 1].tokens;
 }
 
+/* A side of the clip at a stage's size, even. */
+static int side_at(int asked, int stage, int last) {
+  int side = (int)((int64_t)asked * stage / last) & ~1;
+  return side < 2 ? 2 : side;
+}
+
+static void set_size(struct run *run) {
+  const struct ms_stage *here = &run->plan.list[run->last_stage];
+  const struct ms_stage *last = &run->plan.list[run->plan.count - 1];
+  run->result->width = side_at(run->job.width, here->width, last->width);
+  run->result->height = side_at(run->job.height, here->height, last->height);
+}
+
 static int deliver(struct run *run, const float *latents, struct ms_error *error) {
   struct ms_deliver deliver = {.model = &run->model,
                                .latents = latents,
-                               .width = run->job.width,
-                               .height = run->job.height,
+                               .width = run->result->width,
+                               .height = run->result->height,
                                .frames = run->job.frames,
                                .fps = run->job.fps,
                                .output = run->job.output,
@@ -423,7 +446,7 @@ static int deliver(struct run *run, const float *latents, struct ms_error *error
                                .frame_data = run};
   char *comment = json_dumps(run->settings, JSON_COMPACT);
   int code;
-  memcpy(deliver.lattice, run->plan.list[run->plan.count - 1].lattice, sizeof deliver.lattice);
+  memcpy(deliver.lattice, run->plan.list[run->last_stage].lattice, sizeof deliver.lattice);
   if (!comment)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
   deliver.comment = comment;
@@ -478,6 +501,7 @@ static int generate(struct run *run, const struct ms_machine *machine, struct ms
     ms_dit_offset_means(run->model.dit, means);
     for (int i = 0; i < run->result->layers; i++)
       run->result->offset_mean[i] = means[i];
+    set_size(run);
     code = deliver(run, latents, error);
   }
   free(latents);
@@ -554,6 +578,7 @@ static int load_resumed(struct run *run, struct ms_error *error) {
   if (asked.output)
     run->job.output = asked.output;
   run->job.keep_latents = asked.keep_latents;
+  run->job.take = asked.take;
   return 0;
 }
 
@@ -582,8 +607,10 @@ int ms_generate(const struct ms_generate_job *job, const struct ms_machine *mach
   leave(run);
   result->seed = run->job.seed;
   result->frames = run->job.frames;
-  result->width = run->job.width;
-  result->height = run->job.height;
+  if (code < 0) {
+    result->width = run->job.width;
+    result->height = run->job.height;
+  }
   result->steps = run->job.steps;
   result->fps = run->job.fps;
   result->guidance = run->job.guidance;
