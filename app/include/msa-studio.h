@@ -24,7 +24,8 @@
 #define MSA_TYPE_STUDIO (msa_studio_get_type())
 G_DECLARE_FINAL_TYPE(MsaStudio, msa_studio, MSA, STUDIO, GObject)
 
-/* Folders follow XDG: $XDG_DATA_HOME/megaslide/{studio.db,clips,models,runs}, $XDG_CACHE_HOME/megaslide. */
+/* Signal "store-error" (string): something could not be written in the background (a full disk); a sentence.
+ * Folders follow XDG: $XDG_DATA_HOME/megaslide/{studio.db,clips,models,runs}, $XDG_CACHE_HOME/megaslide. */
 MsaStudio *msa_studio_new(void);
 void msa_studio_open_async(MsaStudio *studio, GAsyncReadyCallback callback, gpointer data);
 /* FALSE: the store cannot be opened (no rights, full disk, made by a newer version); says what to do. */

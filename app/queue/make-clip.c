@@ -25,8 +25,10 @@ static char *settings_used(const char *state, const MsaGenerateParams *asked,
     used = msa_generate_params_from_json(json, NULL);
   if (!used)
     used = msa_generate_params_copy(asked);
-  used->width = result->width;
-  used->height = result->height;
+  if (!result->partial) { /* else the size is a stage's, and the settings are those of the whole clip */
+    used->width = result->width;
+    used->height = result->height;
+  }
   used->frames = result->frames;
   used->steps = result->steps;
   used->fps = result->fps;
@@ -43,7 +45,7 @@ static struct msa_clip_row *row_of(const char *output, const char *state, const 
   row->path = g_strdup(output);
   row->prompt = g_strdup(params->prompt);
   row->model = g_strdup(params->model && *params->model ? params->model : "starter");
-  row->kind = g_strdup("made");
+  row->kind = g_strdup(result->partial ? "partial" : "made");
   row->params = settings_used(state, params, result);
   row->created = g_get_real_time() / G_USEC_PER_SEC;
   row->seconds = result->seconds;
@@ -73,6 +75,7 @@ static int generate(const struct msa_workplace *place, struct msa_task *task, co
     return code;
   job.output = output;
   job.keep_latents = state;
+  job.take = &task->take;
   job.resume = resumed ? state : NULL;
   return ms_generate(&job, &machine, &hooks, result, error);
 }
