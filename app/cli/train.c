@@ -198,6 +198,15 @@ static void tell_result(struct msa_output *output, const char *folder, const str
                    r->validation_loss);
 }
 
+static void tell_sample(void *data, int64_t step, const char *prompt, const char *path) {
+  struct msa_output *output = data;
+  json_t *row = json_pack("{s:I}", "step", (json_int_t)step);
+  json_object_set_new(row, "prompt", msa_json_text(prompt));
+  json_object_set_new(row, "sample", msa_json_text(path));
+  msa_output_event(output, "row", row);
+  msa_output_note(output, "the clip of step %lld is in %s", (long long)step, path);
+}
+
 static int run(const struct msa_command *command, int argc, char **argv) {
   struct args args = {.model = "starter", .seed = -1, .ema = -1, .validation = -1, .warmup = -1};
   struct msa_output output;
@@ -209,7 +218,8 @@ static int run(const struct msa_command *command, int argc, char **argv) {
   int count, status;
   if (msa_command_begin(command, argc, argv, &args, &args.json, &folder, 1, &count, &output, &status))
     return status;
-  const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
+  struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
+  hooks.sample = tell_sample;
   msa_folders_find(&folders);
   if (!args.output)
     status = ms_error_set(&error, MS_EUSAGE, "no folder for the new model: give one with -o OUT");

@@ -1,13 +1,13 @@
 #include "sample/state.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "weights/safetensors.h"
 
 #define JOB_JSON_MAX (4u << 20)
@@ -18,22 +18,6 @@ static void state_path(char path[1200], const char *folder, const char *name) {
   snprintf(path, 1200, "%s/%s", folder, name);
 }
 
-/* FNV-1a over words of eight bytes (Fowler, Noll, Vo), the rest byte by byte: against files that a crash cut
- * short or left empty, not against an enemy. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size) {
-  const unsigned char *at = data;
-  for (; size >= 8; at += 8, size -= 8) {
-    uint64_t word;
-    memcpy(&word, at, 8);
-    hash = (hash ^ word) * 0x100000001b3u;
-    hash ^= hash >> 29;
-  }
-  for (; size; at++, size--)
-    hash = (hash ^ *at) * 0x100000001b3u;
-  return hash;
-}
-#define HASH_START 0xcbf29ce484222325u
-
 /* The settings decide the bits; where the clip goes does not. */
 static uint64_t hash_settings(const json_t *job) {
   json_t *settings = json_copy((json_t *)job);
@@ -42,7 +26,7 @@ static uint64_t hash_settings(const json_t *job) {
   json_object_del(settings, "output");
   text = json_dumps(settings, JSON_COMPACT | JSON_SORT_KEYS);
   if (text)
-    hash = hash_bytes(HASH_START, text, strlen(text));
+    hash = ms_hash_text(MS_HASH_START, text);
   free(text);
   json_decref(settings);
   return hash;
@@ -111,11 +95,11 @@ void ms_state_end(struct ms_state_folder *state, int remove) {
 int ms_state_save(const struct ms_state_folder *folder, const struct ms_sample_state *state, int quick,
                   struct ms_error *error) {
   struct ms_tensor_out tensors[4];
-  char path[1200], stage[16], step[16], order[16], settings[24], sum[24];
+  char path[1200], stage[16], step[16], order[16], settings[17], sum[17];
   const char *metadata[] = {"stage",    stage,    "step", step, "order", order,
                             "settings", settings, "sum",  sum,  NULL};
   static const char *const names[3] = {"history.0", "history.1", "history.2"};
-  uint64_t hash = HASH_START;
+  uint64_t hash = MS_HASH_START;
   int n = 0;
   tensors[n++] = (struct ms_tensor_out){"latents", MS_DTYPE_F32, 1, {state->count}, state->latents};
   for (int i = 0; i < 3 && state->sampler; i++)
@@ -123,12 +107,12 @@ int ms_state_save(const struct ms_state_folder *folder, const struct ms_sample_s
       tensors[n++] =
           (struct ms_tensor_out){names[i], MS_DTYPE_F32, 1, {state->count}, state->sampler->history[i]};
   for (int i = 0; i < n; i++)
-    hash = hash_bytes(hash, tensors[i].data, (size_t)state->count * sizeof(float));
+    hash = ms_hash_bytes(hash, tensors[i].data, (size_t)state->count * sizeof(float));
   snprintf(stage, sizeof stage, "%d", state->stage);
   snprintf(step, sizeof step, "%d", state->step);
   snprintf(order, sizeof order, "%d", state->sampler ? state->sampler->order_reached : 0);
-  snprintf(settings, sizeof settings, "%016" PRIx64, folder->settings);
-  snprintf(sum, sizeof sum, "%016" PRIx64, hash);
+  ms_hash_format(folder->settings, settings);
+  ms_hash_format(hash, sum);
   state_path(path, folder->path, quick ? QUICK : DURABLE);
   return quick ? ms_safetensors_write_quick(path, tensors, n, metadata, error)
                : ms_safetensors_write(path, tensors, n, metadata, error);
@@ -164,9 +148,8 @@ static int metadata_number(const struct ms_safetensors *file, const char *key) {
 
 static int hash_matches(const struct ms_safetensors *file, const char *key, uint64_t hash) {
   const char *text = ms_safetensors_metadata(file, key);
-  char wanted[24];
-  snprintf(wanted, sizeof wanted, "%016" PRIx64, hash);
-  return text && !strcmp(text, wanted);
+  char wanted[17];
+  return text && !strcmp(text, ms_hash_format(hash, wanted));
 }
 
 /* Opens one of the two files and checks what it says of itself. MS_EINPUT tells what is wrong. */
@@ -174,7 +157,7 @@ static int open_state(const struct ms_state_folder *folder, const char *name, st
                       struct ms_error *error) {
   static const char *const names[4] = {"latents", "history.0", "history.1", "history.2"};
   char path[1200];
-  uint64_t hash = HASH_START;
+  uint64_t hash = MS_HASH_START;
   int code;
   state_path(path, folder->path, name);
   code = ms_safetensors_open(file, path, error);
@@ -183,7 +166,7 @@ static int open_state(const struct ms_state_folder *folder, const char *name, st
   for (int i = 0; i < 4; i++) {
     const struct ms_tensor_view *view = ms_safetensors_find(*file, names[i]);
     if (view)
-      hash = hash_bytes(hash, view->data, view->bytes);
+      hash = ms_hash_bytes(hash, view->data, view->bytes);
   }
   if (metadata_number(*file, "stage") < 0 || metadata_number(*file, "step") < 0 ||
       metadata_number(*file, "order") < 0 || metadata_number(*file, "order") > 2 ||

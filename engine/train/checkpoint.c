@@ -133,11 +133,11 @@ static int read_state(const char *folder, struct ms_checkpoint *checkpoint, stru
   root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
   free(text);
   memset(checkpoint, 0, sizeof *checkpoint);
-  if (!json_is_integer(json_object_get(root, "step"))) {
+  if (!json_is_integer(json_object_get(root, "step")) ||
+      json_array_size(json_object_get(root, "drawn")) != MS_TRAIN_MAX_BUCKETS ||
+      !json_is_number(json_object_get(root, "loss"))) {
     json_decref(root);
-    return ms_error_set(error, MS_EINPUT,
-                        "\"%s\" is damaged: remove that checkpoint's folder to go on from the one before",
-                        path);
+    return ms_error_set(error, MS_EINPUT, "\"%s\" is damaged", path);
   }
   checkpoint->step = json_integer_value(json_object_get(root, "step"));
   for (int i = 0; i < MS_TRAIN_MAX_BUCKETS; i++)
@@ -149,17 +149,62 @@ static int read_state(const char *folder, struct ms_checkpoint *checkpoint, stru
   return 0;
 }
 
-int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer,
-                       struct ms_error *error) {
-  char folder[1250], path[1400];
-  int64_t step = newest(output, INT64_MAX);
-  int code;
-  if (step < 0)
-    return 0;
-  snprintf(folder, sizeof folder, "%s/checkpoints/step-%06lld", output, (long long)step);
+int64_t ms_checkpoint_newest(const char *output) {
+  return newest(output, INT64_MAX);
+}
+
+static int load_one(const char *folder, int64_t step, struct ms_checkpoint *checkpoint,
+                    struct ms_optimizer *optimizer, struct ms_error *error) {
+  char path[1400];
+  int code = read_state(folder, checkpoint, error);
   snprintf(path, sizeof path, "%s/state.safetensors", folder);
-  code = read_state(folder, checkpoint, error);
   if (code == 0)
     code = ms_optimizer_load(optimizer, path, error);
-  return code < 0 ? code : 1;
+  if (code == 0 && checkpoint->step != step)
+    code = ms_error_set(error, MS_EINPUT, "\"%s\" says that it is of step %lld", folder,
+                        (long long)checkpoint->step);
+  return code;
+}
+
+/* A damaged checkpoint must not be taken for the newest again, nor count among those that are kept. */
+static void set_aside(const char *output, const int64_t *steps, int count, int64_t taken,
+                      const struct ms_error *why, const struct ms_hooks *hooks) {
+  char from[1250], to[1250], message[900];
+  for (int i = 0; i < count; i++) {
+    snprintf(from, sizeof from, "%s/checkpoints/step-%06lld", output, (long long)steps[i]);
+    snprintf(to, sizeof to, "%s/checkpoints/damaged-%06lld", output, (long long)steps[i]);
+    rename(from, to);
+  }
+  snprintf(message, sizeof message,
+           "the checkpoint of step %lld cannot be used (%.500s): going on from step %lld",
+           (long long)steps[0], why->message, (long long)taken);
+  if (hooks && hooks->log)
+    hooks->log(hooks->data, MS_LOG_WARNING, message);
+}
+
+#define MOST_DAMAGED 64
+
+int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer,
+                       const struct ms_hooks *hooks, struct ms_error *error) {
+  struct ms_error first = {0};
+  int64_t step = INT64_MAX, damaged[MOST_DAMAGED];
+  int count = 0;
+  while ((step = newest(output, step)) >= 0 && count < MOST_DAMAGED) {
+    struct ms_error why = {0};
+    char folder[1250];
+    int code;
+    snprintf(folder, sizeof folder, "%s/checkpoints/step-%06lld", output, (long long)step);
+    code = load_one(folder, step, checkpoint, optimizer, &why);
+    if (code == 0) {
+      if (count)
+        set_aside(output, damaged, count, step, &first, hooks);
+      return 1;
+    }
+    if (code != MS_EINPUT)
+      return ms_error_set(error, code, "%s", why.message);
+    if (!count)
+      first = why;
+    damaged[count++] = step;
+  }
+  return count ? ms_error_set(error, first.code, "%s", first.message) : 0;
 }

@@ -16,6 +16,10 @@ struct ms_checkpoint {
 /* Saves and removes all but the newest `keep` checkpoints. MS_EOUTPUT. */
 int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint,
                        const struct ms_optimizer *optimizer, int keep, struct ms_error *error);
-/* Loads the newest. Returns 1, 0 (there is none) or an error. */
+/* Loads the newest that is whole. One that is damaged is told to hooks->log, set aside under the name
+ * "damaged-000010", and the one before is taken. Returns 1, 0 (there is none) or an error: of the newest, if
+ * none can be loaded. */
 int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer,
-                       struct ms_error *error);
+                       const struct ms_hooks *hooks, struct ms_error *error);
+/* The step of the newest, going by its name, or -1. */
+int64_t ms_checkpoint_newest(const char *output);

@@ -15,6 +15,7 @@
 #include "train/metrics-file.h"
 #include "train/objective.h"
 #include "train/optimizer.h"
+#include "train/report.h"
 #include "train/schedule.h"
 #include "train/split.h"
 #include "weights/params-file.h"
@@ -38,7 +39,10 @@ struct loop {
   struct ms_optimizer optimizer;
   struct ms_checkpoint at;
   struct ms_metrics_file metrics;
+  struct ms_train_figures step; /* of the last step that counted; step 0: none yet */
   float *grad;
+  int begun;   /* optimizer and checkpoint are open */
+  double peak; /* FLOP/s of bf16 */
   double start, trained_seconds, trained_tokens, trained_flops;
   int bad_steps;
 };
@@ -189,12 +193,14 @@ static int write_weights(struct loop *loop, struct ms_error *error) {
   return code;
 }
 
-/* A clip of the sample prompt, named by step and prompt. */
+/* A clip of the sample prompt, named by step and prompt. It has networks and threads of its own, so that the
+ * training goes on with the same bits; that it cannot be made does not end the run. */
 static int make_sample(struct loop *loop, struct ms_error *error) {
   struct ms_generate_job job = ms_generate_job_default();
   struct ms_generate_result result;
   struct ms_hooks quiet = {.cancel = loop->hooks ? loop->hooks->cancel : NULL};
-  char folder[1100], output[1300], slug[64];
+  struct ms_error why = {0};
+  char folder[1100], output[1300], slug[64], message[700];
   int n = 0, code;
   for (const char *p = loop->job->sample_prompt; *p && n < 40; p++)
     slug[n++] = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') ? *p : '-';
@@ -204,11 +210,23 @@ static int make_sample(struct loop *loop, struct ms_error *error) {
   if (mkdir(folder, 0777) < 0 && errno != EEXIST)
     return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", folder, strerror(errno));
   code = write_weights(loop, error);
+  if (code < 0)
+    return code;
   job.prompt = loop->job->sample_prompt;
   job.model = loop->job->output;
   job.output = output;
   job.seed = (int64_t)(loop->job->seed & 0x7fffffff);
-  return code < 0 ? code : ms_generate(&job, loop->machine, &quiet, &result, error);
+  code = ms_generate(&job, loop->machine, &quiet, &result, &why);
+  if (code == MS_ECANCELLED)
+    return ms_error_set(error, code, "%s", why.message);
+  if (code < 0) {
+    snprintf(message, sizeof message, "no sample clip of step %lld: %.500s", (long long)loop->at.step,
+             why.message);
+    log_line(loop, MS_LOG_WARNING, message);
+  } else if (loop->hooks && loop->hooks->sample) {
+    loop->hooks->sample(loop->hooks->data, loop->at.step, job.prompt, output);
+  }
+  return 0;
 }
 
 static int train_batch(struct loop *loop, int b, int64_t step, int micro, int64_t *items, double *loss,
@@ -246,26 +264,10 @@ static int skip_step(struct loop *loop, int b, const int64_t *items, int samples
   return 0;
 }
 
-static void report_step(struct loop *loop, double loss, double norm, double lr, double seconds,
-                        int64_t tokens, double flops, double validation) {
-  struct ms_metric metrics[9];
-  struct ms_progress progress = {"train", loop->at.step, loop->job->steps, ms_seconds() - loop->start, -1};
+static void report(const struct loop *loop) {
   double per_step = loop->trained_seconds / (double)(loop->result->steps ? loop->result->steps : 1);
-  int n = 0;
-  progress.seconds_left = per_step * (double)(loop->job->steps - loop->at.step);
-  metrics[n++] = (struct ms_metric){"loss", loss};
-  metrics[n++] = (struct ms_metric){"learning_rate", lr};
-  metrics[n++] = (struct ms_metric){"gradient_norm", norm};
-  metrics[n++] = (struct ms_metric){"smoothed_loss", loop->at.loss};
-  metrics[n++] = (struct ms_metric){"seconds", seconds};
-  metrics[n++] = (struct ms_metric){"tokens_per_second", (double)tokens / seconds};
-  metrics[n++] = (struct ms_metric){"model_flops_per_second", flops / seconds};
-  if (isfinite(validation))
-    metrics[n++] = (struct ms_metric){"validation_loss", validation};
-  if (loop->hooks && loop->hooks->metrics)
-    loop->hooks->metrics(loop->hooks->data, loop->at.step, metrics, n);
-  if (loop->hooks && loop->hooks->progress)
-    loop->hooks->progress(loop->hooks->data, &progress);
+  ms_train_report(loop->hooks, &loop->step, loop->peak, loop->job->output, loop->job->steps,
+                  ms_seconds() - loop->start, per_step);
 }
 
 static int due(int64_t every, int64_t step) {
@@ -322,7 +324,15 @@ static int train_step(struct loop *loop, struct ms_error *error) {
       return code;
     loop->result->validation_loss = validation;
   }
-  report_step(loop, loss, norm, lr, seconds, tokens, flops, validation);
+  loop->step = (struct ms_train_figures){.step = loop->at.step,
+                                         .loss = loss,
+                                         .smoothed_loss = loop->at.loss,
+                                         .learning_rate = lr,
+                                         .gradient_norm = norm,
+                                         .seconds = seconds,
+                                         .tokens = (double)tokens,
+                                         .flops = flops,
+                                         .validation_loss = validation};
   return ms_metrics_file_add(&loop->metrics,
                              &(struct ms_metrics_row){.step = loop->at.step,
                                                       .loss = loss,
@@ -363,9 +373,11 @@ static int begin(struct loop *loop, struct ms_error *error) {
   loop->at.first_validation_loss = NAN;
   code = ms_optimizer_open(&loop->optimizer, loop->model->compute, params, &settings, error);
   if (code == 0 && job->resume) {
-    code = ms_checkpoint_load(job->output, &loop->at, &loop->optimizer, error);
+    code = ms_checkpoint_load(job->output, &loop->at, &loop->optimizer, loop->hooks, error);
     code = code > 0 ? 0 : code;
   }
+  if (code == 0 && loop->at.step > job->steps)
+    code = ms_train_refuse_steps(job, loop->at.step, error);
   if (code == 0) {
     snprintf(path, sizeof path, "%s/metrics.csv", job->output);
     code = ms_metrics_file_open(&loop->metrics, path, loop->at.step, error);
@@ -401,11 +413,44 @@ static void finish(struct loop *loop) {
   free(loop->grad);
 }
 
+int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct ms_error *error) {
+  return ms_error_set(
+      error, MS_EUSAGE,
+      "\"%s\" is already at step %lld: --steps counts from the start, so %lld are too few to go on",
+      job->output, (long long)done, (long long)job->steps);
+}
+
+/* The last words of a run that was stopped; what it learned is saved first. */
+static void stop(struct loop *loop, struct ms_error *why) {
+  const char *output = loop->job->output;
+  long long step = (long long)loop->at.step, steps = (long long)loop->job->steps;
+  struct ms_error failure = {0};
+  memset(why, 0, sizeof *why);
+  if (!loop->begun)
+    ms_error_set(why, MS_ECANCELLED,
+                 loop->job->resume
+                     ? "stopped before a step was done: --resume begins again where the run stood"
+                     : "stopped while the clips were prepared, before the first step: nothing was trained");
+  else if (loop->at.step == 0)
+    ms_error_set(why, MS_ECANCELLED, "stopped before the first of %lld steps: nothing was trained", steps);
+  else if (save(loop, &failure) == 0)
+    ms_error_set(why, MS_ECANCELLED,
+                 "stopped at step %lld of %lld: --resume -o \"%.300s\" goes on from there", step, steps,
+                 output);
+  else
+    ms_error_set(
+        why, MS_ECANCELLED,
+        "stopped at step %lld of %lld, which could not be saved (%.200s): --resume goes on from an earlier "
+        "checkpoint",
+        step, steps, failure.message);
+}
+
 int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
                   const struct ms_machine *machine, const struct ms_hooks *hooks,
                   struct ms_train_result *result, struct ms_error *error) {
   struct loop *loop = calloc(1, sizeof *loop);
-  int code, saved_at_stop = 0;
+  struct ms_error why = {0};
+  int code;
   memset(result, 0, sizeof *result);
   result->validation_loss = NAN;
   if (!loop)
@@ -416,31 +461,31 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
                         .hooks = hooks,
                         .result = result,
                         .start = ms_seconds()};
-  code = fill_stores(loop, source, error);
+  code = fill_stores(loop, source, &why);
   ms_memory_trim();
   if (code == 0)
-    code = begin(loop, error);
+    code = begin(loop, &why);
+  loop->begun = code == 0;
+  if (code == 0 && loop->at.step < job->steps)
+    loop->peak = ms_train_peak(model->compute);
   while (code == 0 && loop->at.step < job->steps) {
-    code = cancelled(loop)
-               ? ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step)
-               : train_step(loop, error);
-    if (code == MS_ECANCELLED && loop->at.step > 0) {
-      int save_code = save(loop, NULL);
-      saved_at_stop = save_code == 0;
+    int64_t before = loop->step.step;
+    code = cancelled(loop) ? MS_ECANCELLED : train_step(loop, &why);
+    if (code == 0 && (due(job->save_every, loop->at.step) || loop->at.step == job->steps)) {
+      code = save(loop, &why);
+      loop->step.saved = code == 0;
     }
-    if (code == 0 && (due(job->save_every, loop->at.step) || loop->at.step == job->steps))
-      code = save(loop, error);
+    if (code == 0 && loop->step.step > before) /* a step that was skipped has no figures */
+      report(loop);
     if (code == 0 && job->sample_prompt && due(job->sample_every, loop->at.step))
-      code = make_sample(loop, error);
+      code = make_sample(loop, &why);
   }
   if (code == 0)
-    code = write_weights(loop, error);
-  if (saved_at_stop) {
-    char message[1300];
-    snprintf(message, sizeof message, "a checkpoint of step %lld is saved in \"%s\": go on with --resume",
-             (long long)loop->at.step, job->output);
-    log_line(loop, MS_LOG_INFO, message);
-  }
+    code = write_weights(loop, &why);
+  if (code == MS_ECANCELLED)
+    stop(loop, &why);
+  if (code < 0)
+    ms_error_set(error, code, "%s", why.message);
   finish(loop);
   free(loop);
   return code;

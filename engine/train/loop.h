@@ -10,3 +10,5 @@
 int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
                   const struct ms_machine *machine, const struct ms_hooks *hooks,
                   struct ms_train_result *result, struct ms_error *error);
+/* MS_EUSAGE: the run has done more steps than are asked for. */
+int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct ms_error *error);

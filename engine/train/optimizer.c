@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* Pieces of the flat array that one task sums or updates: part of the result. */
 #define PIECE 65536
 
@@ -192,8 +194,9 @@ void ms_optimizer_read_average(const struct ms_optimizer *o, float *out) {
 
 int ms_optimizer_save(const struct ms_optimizer *o, const char *path, struct ms_error *error) {
   struct ms_tensor_out tensors[5];
-  char step[32], parameters[32];
-  const char *metadata[] = {"step", step, "parameters", parameters, NULL};
+  char step[32], parameters[32], sum[17];
+  const char *metadata[] = {"step", step, "parameters", parameters, "sum", sum, NULL};
+  uint64_t hash = MS_HASH_START;
   int64_t total = o->params->total;
   int n = 0;
   snprintf(step, sizeof step, "%lld", (long long)o->step);
@@ -206,17 +209,21 @@ int ms_optimizer_save(const struct ms_optimizer *o, const char *path, struct ms_
     tensors[n++] = (struct ms_tensor_out){"low", MS_DTYPE_U16, 1, {total}, o->lo};
   if (o->ema)
     tensors[n++] = (struct ms_tensor_out){"average", MS_DTYPE_F32, 1, {total}, o->ema};
+  for (int i = 0; i < n; i++)
+    hash = ms_hash_bytes(hash, tensors[i].data, (size_t)total * ms_dtype_size(tensors[i].dtype));
+  ms_hash_format(hash, sum);
   return ms_safetensors_write(path, tensors, n, metadata, error);
 }
 
 static int load_part(const struct ms_safetensors *file, const char *name, enum ms_dtype dtype, int64_t total,
-                     void *out, struct ms_error *error) {
+                     void *out, uint64_t *hash, struct ms_error *error) {
   const struct ms_tensor_view *view = ms_safetensors_find(file, name);
   if (!view || view->dtype != dtype || view->count != total)
     return ms_error_set(error, MS_EINPUT,
                         "\"%s\" was saved by a run of another model or other settings: \"%s\" does not fit",
                         ms_safetensors_path(file), name);
   memcpy(out, view->data, view->bytes);
+  *hash = ms_hash_bytes(*hash, out, view->bytes);
   ms_safetensors_forget(view); /* the file is as large as the state */
   return 0;
 }
@@ -224,7 +231,9 @@ static int load_part(const struct ms_safetensors *file, const char *name, enum m
 int ms_optimizer_load(struct ms_optimizer *o, const char *path, struct ms_error *error) {
   struct ms_safetensors *file = NULL;
   int64_t total = o->params->total;
-  const char *step, *parameters;
+  const char *step, *parameters, *sum;
+  char found[17];
+  uint64_t hash = MS_HASH_START;
   int code = ms_safetensors_open(&file, path, error);
   if (code < 0)
     return code;
@@ -233,15 +242,19 @@ int ms_optimizer_load(struct ms_optimizer *o, const char *path, struct ms_error 
   if (!step || !parameters || atoi(parameters) != o->params->count)
     code = ms_error_set(error, MS_EINPUT, "\"%s\" was saved by a run of another model", path);
   if (code == 0)
-    code = load_part(file, "weights", o->lo ? MS_DTYPE_BF16 : MS_DTYPE_F32, total, o->params->data, error);
+    code = load_part(file, "weights", o->lo ? MS_DTYPE_BF16 : MS_DTYPE_F32, total, o->params->data, &hash,
+                     error);
   if (code == 0)
-    code = load_part(file, "m", MS_DTYPE_F32, total, o->m, error);
+    code = load_part(file, "m", MS_DTYPE_F32, total, o->m, &hash, error);
   if (code == 0)
-    code = load_part(file, "v", MS_DTYPE_F32, total, o->v, error);
+    code = load_part(file, "v", MS_DTYPE_F32, total, o->v, &hash, error);
   if (code == 0 && o->lo)
-    code = load_part(file, "low", MS_DTYPE_U16, total, o->lo, error);
+    code = load_part(file, "low", MS_DTYPE_U16, total, o->lo, &hash, error);
   if (code == 0 && o->ema)
-    code = load_part(file, "average", MS_DTYPE_F32, total, o->ema, error);
+    code = load_part(file, "average", MS_DTYPE_F32, total, o->ema, &hash, error);
+  sum = ms_safetensors_metadata(file, "sum");
+  if (code == 0 && sum && strcmp(sum, ms_hash_format(hash, found)))
+    code = ms_error_set(error, MS_EINPUT, "\"%s\" is damaged: its values do not add up", path);
   if (code == 0)
     o->step = strtoll(step, NULL, 10);
   ms_safetensors_close(&file);

@@ -35,7 +35,7 @@ int ms_stage_open(struct ms_stage_loop *loop, const char *phase, const json_t *s
   optimizer.ema = (float)loop->job.ema;
   code = ms_optimizer_open(&loop->optimizer, compute, params, &optimizer, error);
   if (code == 0)
-    code = ms_checkpoint_load(loop->folder, &loop->at, &loop->optimizer, error);
+    code = ms_checkpoint_load(loop->folder, &loop->at, &loop->optimizer, hooks, error);
   loop->grad = malloc((size_t)params->total * sizeof *loop->grad);
   if (code >= 0 && !loop->grad)
     return ms_error_set(error, MS_ENOMEM, "out of memory for gradients");

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "ms-models.h"
 #include "msk-cpu.h"
+#include "train/checkpoint.h"
 #include "train/loop.h"
 #include "train/memory.h"
 #include "train/output.h"
@@ -78,6 +79,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   if (code == 0)
     code = ms_train_output_open(job.output, job.resume, error);
   own_output = code == 0 && !job.resume;
+  if (code == 0 && job.resume && ms_checkpoint_newest(job.output) > job.steps)
+    code = ms_train_refuse_steps(&job, ms_checkpoint_newest(job.output), error);
   if (code == 0 && given)
     source = *given;
   if (code == 0 && !given) {

@@ -50,12 +50,19 @@ static struct ms_clip_source drawn = {.name = "drawn", .count = 8, .read = read_
 
 struct watch {
   atomic_int cancel;
-  int64_t cancel_at, kill_at;
-  int warnings;
+  int64_t cancel_at, kill_at, steps; /* steps: the job's; 0: 12 */
+  const char *sample;
+  int warnings, samples, with_host, with_mfu, with_disk;
+  char text[600]; /* of the last warning */
 };
 
 static void watch_metrics(void *data, int64_t step, const struct ms_metric *metrics, int count) {
   struct watch *watch = data;
+  for (int i = 0; i < count; i++) {
+    watch->with_host += !strcmp(metrics[i].name, "host_bytes") && metrics[i].value > 1e6;
+    watch->with_mfu += !strcmp(metrics[i].name, "mfu") && metrics[i].value > 0 && metrics[i].value < 1;
+    watch->with_disk += !strcmp(metrics[i].name, "disk_bytes") && metrics[i].value > 1e4;
+  }
   if (step == watch->cancel_at)
     atomic_store(&watch->cancel, 1);
   if (step == watch->kill_at)
@@ -63,20 +70,34 @@ static void watch_metrics(void *data, int64_t step, const struct ms_metric *metr
 }
 
 static void watch_log(void *data, enum ms_log_level level, const char *message) {
-  if (level == MS_LOG_WARNING)
-    ((struct watch *)data)->warnings++;
+  struct watch *watch = data;
+  if (level != MS_LOG_WARNING)
+    return;
+  watch->warnings++;
+  snprintf(watch->text, sizeof watch->text, "%s", message);
+}
+
+static void watch_sample(void *data, int64_t step, const char *prompt, const char *path) {
+  struct watch *watch = data;
+  watch->samples += !strcmp(prompt, watch->sample) && step % 4 == 0 && access(path, R_OK) == 0;
 }
 
 static int train(const char *name, int threads, int resume, struct watch *watch,
                  struct ms_train_result *result, struct ms_error *error) {
   struct ms_machine machine = {.threads = threads, .data_folder = "."};
-  struct ms_hooks hooks = {
-      .data = watch, .metrics = watch_metrics, .log = watch_log, .cancel = &watch->cancel};
+  struct ms_hooks hooks = {.data = watch,
+                           .metrics = watch_metrics,
+                           .log = watch_log,
+                           .sample = watch_sample,
+                           .cancel = &watch->cancel};
   struct ms_train_job job;
   ms_train_job_init(&job);
   job.model = scratch_path("model");
   job.output = scratch_path(name);
-  job.steps = 12;
+  job.steps = watch->steps ? watch->steps : 12;
+  job.sample_prompt = watch->sample;
+  job.sample_every = watch->sample ? 4 : 0;
+  job.keep = 3;
   job.batch = 3;
   job.accumulate = 2;
   job.lr = 2e-3;
@@ -125,8 +146,11 @@ static void check_threads(void) {
 static void check_stop(void) {
   struct watch watch = {.cancel_at = 7, .kill_at = -1};
   struct ms_train_result result;
-  int code = train("stopped", 2, 0, &watch, &result, NULL);
+  struct ms_error error = {0};
+  int code = train("stopped", 2, 0, &watch, &result, &error);
   check_ok(code == MS_ECANCELLED && result.steps == 7, "a run is stopped after step 7");
+  check_ok(strstr(error.message, "step 7 of 12") && strstr(error.message, "--resume"),
+           "says where and how to go on: %s", error.message);
   watch = (struct watch){.cancel_at = -1, .kill_at = -1};
   code = train("stopped", 2, 1, &watch, &result, NULL);
   check_ok(code == 0 && result.steps == 12, "and goes on to its end");
@@ -152,6 +176,58 @@ static void check_kill(void) {
   compare("straight", "killed", "killed and resumed");
 }
 
+/* Cut short, or one bit of the weights changed: the checkpoint before is taken. */
+static void check_damage(const char *name, int cut) {
+  struct watch watch = {.cancel_at = 10, .kill_at = -1};
+  struct ms_train_result result;
+  struct ms_error error = {0};
+  char path[600];
+  FILE *file;
+  int code = train(name, 2, 0, &watch, &result, &error);
+  snprintf(path, sizeof path, "%s/checkpoints/step-000010/state.safetensors", scratch_path(name));
+  file = fopen(path, "r+b");
+  check_ok(code == MS_ECANCELLED && file, "a run has a checkpoint of step 10: %s", error.message);
+  if (!file)
+    return;
+  memset(&error, 0, sizeof error);
+  fseek(file, -1000, SEEK_END);
+  if (cut)
+    code = ftruncate(fileno(file), ftell(file));
+  else
+    fputc(0x11, file);
+  fclose(file);
+  watch = (struct watch){.cancel_at = -1, .kill_at = -1};
+  code = train(name, 2, 1, &watch, &result, &error);
+  check_ok(code == 0 && result.steps == 12, "which is damaged, and it goes on: %s", error.message);
+  check_ok(watch.warnings == 1 && strstr(watch.text, "step 10 cannot be used") &&
+               strstr(watch.text, "from step 5"),
+           "with a warning: %s", watch.text);
+  compare("straight", name, "from the checkpoint before");
+}
+
+static void check_steps(void) {
+  struct watch watch = {.cancel_at = -1, .kill_at = -1, .steps = 8};
+  struct ms_train_result result;
+  struct ms_error error = {0};
+  int code = train("straight", 2, 1, &watch, &result, &error);
+  check_ok(code == MS_EUSAGE && strstr(error.message, "already at step 12"),
+           "fewer steps than a run has done are refused: %s", error.message);
+  compare("straight", "one-thread", "and nothing is touched");
+}
+
+static void check_samples(void) {
+  struct watch watch = {.cancel_at = -1, .kill_at = -1, .sample = "up"};
+  struct ms_train_result result;
+  struct ms_error error = {0};
+  int code = train("sampled", 2, 0, &watch, &result, &error);
+  check_ok(code == 0 && watch.samples == 3 && watch.warnings == 0,
+           "three sample clips are made and told: %s%s", error.message, watch.text);
+  check_ok(watch.with_host == 12 && watch.with_mfu == 12 && watch.with_disk == 3,
+           "steps tell memory and use of the processor, checkpoints the disk: %d %d %d", watch.with_host,
+           watch.with_mfu, watch.with_disk);
+  compare("straight", "sampled", "with sample clips on the way");
+}
+
 int main(int argc, char **argv) {
   struct ms_machine machine = {.data_folder = "."};
   struct ms_error error = {0};
@@ -164,6 +240,10 @@ int main(int argc, char **argv) {
   check_threads();
   check_stop();
   check_kill();
+  check_damage("cut", 1);
+  check_damage("flipped", 0);
+  check_steps();
+  check_samples();
   scratch_end();
   return check_end();
 }
