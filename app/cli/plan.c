@@ -230,10 +230,12 @@ static void say_suggestions(struct msa_output *output, const struct ms_plan *pla
 }
 
 static void put_words(struct msa_output *output, const struct ms_plan *plan, const struct ms_rates *rates) {
-  char seconds[32], all[32], bytes[32];
+  char seconds[32], all[32];
   msa_output_say(output, "%s: %dx%d, %d frames, %d steps%s", plan->batch ? "training" : "a clip", plan->width,
                  plan->height, plan->frames, plan->steps, plan->fits ? ": fits" : ": does not fit");
-  msa_output_say(output, "  %-12s %.2f G", "parameters", (double)plan->parameters * 1e-9);
+  msa_output_say(output, "  %-12s %.3g %s", "parameters",
+                 (double)plan->parameters * (plan->parameters < 1000000000 ? 1e-6 : 1e-9),
+                 plan->parameters < 1000000000 ? "M" : "G");
   if (plan->batch)
     msa_output_say(output, "  %-12s %lld a clip, %lld a step", "tokens", (long long)plan->tokens,
                    (long long)plan->tokens_per_step);
@@ -255,12 +257,8 @@ static void put_words(struct msa_output *output, const struct ms_plan *plan, con
     msa_output_say(output, "    stage %d    %lld tokens, %s, %d steps: %s", i + 1,
                    (long long)plan->stages[i].tokens, plan->stages[i].attention, plan->stages[i].steps,
                    words_for(plan->stage_seconds[i], seconds, sizeof seconds));
-  if (!plan->fits) {
-    msa_output_say(output, "  short of     %s%s: %s", plan->short_of,
-                   strcmp(plan->short_of, "disk") ? " memory" : " space",
-                   ms_format_bytes((double)plan->short_bytes, bytes, sizeof bytes));
+  if (!plan->fits)
     say_suggestions(output, plan);
-  }
 }
 
 static int plan_clip(const struct args *args, const char *model, const struct ms_machine *machine,
@@ -319,7 +317,7 @@ static int run_plan(const struct msa_command *command, int training, int argc, c
   struct ms_rates rates;
   struct ms_plan plan = {0};
   struct msa_folders folders;
-  char config[4300], hardware[4300];
+  char config[4300], hardware[4300], bytes[32];
   const char *model;
   int count, status;
   if (msa_command_begin(command, argc, argv, &args, &args.json, NULL, 0, &count, &output, &status))
@@ -351,6 +349,10 @@ static int run_plan(const struct msa_command *command, int training, int argc, c
     return msa_output_finish(&output, msa_output_failure(&output, &error));
   put_json(&output, &plan, &rates);
   put_words(&output, &plan, &rates);
+  if (!plan.fits)
+    msa_output_note(&output, "it does not fit: %s of %s%s are missing",
+                    ms_format_bytes((double)plan.short_bytes, bytes, sizeof bytes), plan.short_of,
+                    strcmp(plan.short_of, "disk") ? " memory" : " space");
   return msa_output_finish(&output, plan.fits ? 0 : ms_error_exit_status(MS_EBUDGET));
 }
 

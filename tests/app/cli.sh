@@ -43,7 +43,7 @@ only_json() {
 
 check "help of the program" ends 0 --help
 check "help names the commands" says out '^  generate '
-for command in generate train models inspect export bench render-scenes; do
+for command in generate train plan models inspect export bench render-scenes; do
   check "help of $command" ends 0 $command --help
   check "help of $command shows its use" says out "usage: megaslide $command"
 done
@@ -116,6 +116,32 @@ check "training from a model that is not there" ends 3 train "$folder/scenes" -o
 printf '\377\376' > "$folder/again/0001.txt"
 check "training with a caption that is not UTF-8" ends 3 train "$folder/again" -o "$folder/none"
 check "leaves the folder as it was" test -s "$folder/kept/model.json"
+
+zen="--hardware zen5-2core"
+check "plan what" ends 2 plan
+check "plan something else" ends 2 plan nothing
+check "help of plan train" ends 0 plan train --help
+check "a clip is planned" ends 0 plan generate $zen --json
+check "in one line of JSON" sh -c "[ \$(wc -l < '$folder/out') = 1 ]"
+check "and nothing else" only_json
+check "with the keys that scripts read" says out '"parameters":[0-9]+,"tokens":864,"flops":[0-9.e+]+,"host_bytes":[0-9]+,"device_bytes":[0-9]+,"disk_bytes":[0-9]+,"moved_bytes":[0-9]+,"seconds":[0-9.e+-]+,"exposed_transfer_seconds":0.0,"fits":true'
+flops=$(grep -o '"flops":[0-9.e+]*' "$folder/out")
+check "the clip itself" ends 0 generate "a red ball" -o "$folder/planned.mp4" --json
+check "is the same work" says out "$flops[,}]"
+check "planned in words" ends 0 plan generate $zen
+check "says what it needs" says out 'host memory'
+check "a clip that does not fit" ends 4 plan generate $zen --size 1920x1080 --frames 256 --host-memory 1G --json
+check "says so as its result" says out '"event":"result".*"fits":false.*"short_of":"host","short_bytes":[0-9]+,"suggestions":\[\{"change":"(size|frames)"'
+flags=$(grep -o '"width":[0-9]*,"height":[0-9]*,"frames":[0-9]*,"host_bytes"' "$folder/out" | head -n 1 | sed 's/"width":\([0-9]*\),"height":\([0-9]*\),"frames":\([0-9]*\).*/--size \1x\2 --frames \3/')
+check "what it suggests fits: $flags" ends 0 plan generate $zen --host-memory 1G $flags
+check "not in words" ends 4 plan generate $zen --size 1920x1080 --frames 256 --host-memory 1G
+check "names the nearest that fits" says out '--(size|frames) .* would fit'
+check "105 B without its weights" ends 4 plan train --config megaslide-105b --hardware h200-pcie5 --size 1920x1080 --frames 256 --json
+check "has so many tokens and parameters" says out '"parameters":106567153864,"tokens":2088960,'
+check "a configuration that is not there" ends 3 plan train --config nothing $zen
+check "a machine that is not there" ends 3 plan train --hardware nothing
+check "a model and a configuration" ends 2 plan train --config megaslide-105b --model starter $zen
+check "a size that cannot be" ends 2 plan generate --size 63x64 $zen
 
 "$program" render-scenes -o "$folder/many" --clips 100000 >/dev/null 2>&1 &
 pid=$!
