@@ -35,10 +35,11 @@ static void put_row(void *data, const struct ms_bench_row *row) {
   if (row->of_peak > 0)
     snprintf(peak, sizeof peak, "%3.0f %% of %s", 100 * row->of_peak, row->peak);
   if (!table->rows++)
-    msa_output_say(table->output, "%-28s %-32s %-11s %10s %9s %8s", "name", "shape", "kernel", "ms",
-                   "GFLOP/s", "GB/s");
-  msa_output_say(table->output, "%-28s %-32s %-11s %10.3f %9.1f %8.1f  %s", row->name, row->shape,
+    msa_output_say(table->output, "%-26s %-56s %-7s %10s %9s %8s", "name", "shape", "kernel", "ms", "GFLOP/s",
+                   "GB/s");
+  msa_output_say(table->output, "%-26s %-56s %-7s %10.3f %9.1f %8.1f  %s", row->name, row->shape,
                  row->kernel ? row->kernel : "", 1e3 * row->seconds, row->gflops, row->gbps, peak);
+  fflush(stdout); /* measuring takes minutes: rows are told as they come */
 }
 
 static int run(const struct msa_command *command, int argc, char **argv) {

@@ -1,285 +1,181 @@
-/* Dense attention, windows, 3D-DSA with its offset head, at the shapes of the starter and of the 1.3 B
- * configuration. 3D-DSA is timed with zero offsets and with offsets uniform in their full bounds. */
+/* Dense attention and windows, at the shapes of the starter and of the 1.3 B configuration. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "bench/bench-private.h"
 
-struct attention_case {
-  struct ms_compute *compute;
-  struct msk_attention dense;
-  struct msk_slide slide;
-  struct msk_depthwise conv;
-  void *packed;
-  size_t pack_bytes;
-  int64_t chunk; /* queries or tokens a task */
-};
-
-static void pack_task(void *data, int64_t head, void *scratch) {
-  struct attention_case *c = data;
-  c->compute->attention[MSK_PRECISION_BF16].pack(&c->dense, head,
-                                                 (char *)c->packed + (size_t)head * c->pack_bytes);
-}
-
-static void forward_task(void *data, int64_t task, void *scratch) {
-  struct attention_case *c = data;
-  int64_t pieces = (c->dense.queries + c->chunk - 1) / c->chunk, q0 = task % pieces * c->chunk;
-  c->compute->attention[MSK_PRECISION_BF16].forward(
-      &c->dense, task / pieces, q0, q0 + c->chunk < c->dense.queries ? q0 + c->chunk : c->dense.queries,
-      scratch);
-}
-
-static void run_dense(void *data) {
-  struct attention_case *c = data;
-  ms_pool_run(c->compute->pool, pack_task, c, c->dense.heads);
-  ms_pool_run(c->compute->pool, forward_task, c,
-              c->dense.heads * ((c->dense.queries + c->chunk - 1) / c->chunk));
-}
-
-static void backward_task(void *data, int64_t head, void *scratch) {
-  struct attention_case *c = data;
-  c->compute->attention[MSK_PRECISION_BF16].backward(&c->dense, head, scratch);
-}
-
-static void run_dense_backward(void *data) {
-  struct attention_case *c = data;
-  ms_pool_run(c->compute->pool, backward_task, c, c->dense.heads);
-}
-
-static void slide_pack_task(void *data, int64_t group, void *scratch) {
-  struct attention_case *c = data;
-  c->compute->slide[MSK_PRECISION_BF16].pack(&c->slide, group,
-                                             (char *)c->packed + (size_t)group * c->pack_bytes);
-}
-
-static void slide_task(void *data, int64_t task, void *scratch) {
-  struct attention_case *c = data;
-  int64_t tokens = c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2],
-          pieces = (tokens + c->chunk - 1) / c->chunk;
-  int64_t i0 = task % pieces * c->chunk, i1 = i0 + c->chunk < tokens ? i0 + c->chunk : tokens;
-  c->compute->slide[MSK_PRECISION_BF16].forward(&c->slide, task / pieces, i0, i1, scratch);
-}
-
-static void run_slide(void *data) {
-  struct attention_case *c = data;
-  int64_t tokens = c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2];
-  if (c->pack_bytes)
-    ms_pool_run(c->compute->pool, slide_pack_task, c, c->slide.groups);
-  ms_pool_run(c->compute->pool, slide_task, c, c->slide.groups * ((tokens + c->chunk - 1) / c->chunk));
-}
-
-static void slide_backward_task(void *data, int64_t group, void *scratch) {
-  struct attention_case *c = data;
-  c->compute->slide[MSK_PRECISION_BF16].backward(
-      &c->slide, group, 0, c->slide.lattice[0] * c->slide.lattice[1] * c->slide.lattice[2], scratch);
-}
-
-static void run_slide_backward(void *data) {
-  struct attention_case *c = data;
-  ms_pool_run(c->compute->pool, slide_backward_task, c, c->slide.groups);
-}
-
-static void conv_range(void *data, int64_t begin, int64_t end, void *scratch) {
-  struct attention_case *c = data;
-  c->compute->conv.depthwise(&c->conv, begin, end, scratch);
-}
-
-static void run_conv(void *data) {
-  struct attention_case *c = data;
-  ms_compute_ranges(c->compute, c->conv.lattice[0] * c->conv.lattice[1], 1, conv_range, c);
-}
-
-struct buffers {
-  float *q, *k, *v, *o, *d_o, *dq, *dk, *dv, *lse, *z, *dz;
-};
-
-static int buffers_open(struct buffers *b, int64_t tokens, int64_t c, int64_t heads, int64_t offsets,
-                        struct ms_error *error) {
-  float **all[] = {&b->q, &b->k, &b->v, &b->o, &b->d_o, &b->dq, &b->dk, &b->dv};
-  memset(b, 0, sizeof *b);
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    if (!(*all[i] = ms_bench_floats(tokens * c)))
+int ms_bench_operands_open(struct ms_bench_operands *b, int64_t rows, int64_t heads, int64_t head_dim,
+                           struct ms_error *error) {
+  float **all[] = {&b->q, &b->k, &b->v, &b->o, &b->d_o, &b->dq, &b->dk, &b->dv, &b->lse};
+  const size_t count = sizeof all / sizeof *all;
+  *b = (struct ms_bench_operands){.heads = heads, .head_dim = head_dim, .ld = heads * head_dim};
+  for (size_t i = 0; i < count; i++)
+    if (!(*all[i] = ms_bench_floats(rows * (i + 1 < count ? b->ld : heads))))
       return ms_error_set(error, MS_ENOMEM, "out of memory for the benchmark of attention");
-  b->lse = ms_bench_floats(tokens * heads);
-  b->z = offsets ? ms_bench_floats(tokens * offsets) : NULL;
-  b->dz = offsets ? ms_bench_floats(tokens * offsets) : NULL;
-  if (!b->lse || (offsets && (!b->z || !b->dz)))
+  return 0;
+}
+
+void ms_bench_operands_release(struct ms_bench_operands *b) {
+  float *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->lse};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    free(all[i]);
+  free(b->packed);
+  memset(b, 0, sizeof *b);
+}
+
+int ms_bench_operands_pack(struct ms_bench_operands *b, struct ms_compute *compute, size_t pack_bytes,
+                           int64_t parts, size_t forward_scratch, size_t backward_scratch,
+                           struct ms_error *error) {
+  b->pack_bytes = (pack_bytes + 63) / 64 * 64;
+  b->packed = ms_bench_bytes(b->pack_bytes * (size_t)parts);
+  if (!b->packed || ms_pool_reserve(compute->pool, forward_scratch > backward_scratch ? forward_scratch
+                                                                                      : backward_scratch) < 0)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the benchmark of attention");
   return 0;
 }
 
-static void buffers_release(struct buffers *b) {
-  float *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->lse, b->z, b->dz};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    free(all[i]);
+struct dense_case {
+  struct ms_compute *compute;
+  struct ms_bench_operands operands;
+  struct msk_attention p;
+  int64_t chunk; /* queries a task */
+};
+
+static void pack_task(void *data, int64_t head, void *scratch) {
+  struct dense_case *c = data;
+  c->compute->attention[MSK_PRECISION_BF16].pack(
+      &c->p, head, (char *)c->operands.packed + (size_t)head * c->operands.pack_bytes);
 }
 
-static int bench_dense(struct ms_bench_run *run, int64_t queries, int64_t keys, int64_t heads, int64_t d,
-                       const char *what) {
+static void forward_task(void *data, int64_t task, void *scratch) {
+  struct dense_case *c = data;
+  int64_t pieces = (c->p.queries + c->chunk - 1) / c->chunk, q0 = task % pieces * c->chunk;
+  c->compute->attention[MSK_PRECISION_BF16].forward(
+      &c->p, task / pieces, q0, q0 + c->chunk < c->p.queries ? q0 + c->chunk : c->p.queries, scratch);
+}
+
+static void run_dense(void *data) {
+  struct dense_case *c = data;
+  ms_pool_run(c->compute->pool, pack_task, c, c->p.heads);
+  ms_pool_run(c->compute->pool, forward_task, c, c->p.heads * ((c->p.queries + c->chunk - 1) / c->chunk));
+}
+
+static void backward_task(void *data, int64_t head, void *scratch) {
+  struct dense_case *c = data;
+  c->compute->attention[MSK_PRECISION_BF16].backward(&c->p, head, scratch);
+}
+
+static void run_dense_backward(void *data) {
+  struct dense_case *c = data;
+  ms_pool_run(c->compute->pool, backward_task, c, c->p.heads);
+}
+
+static int bench_dense(struct ms_bench_run *run, int64_t queries, int64_t keys, int64_t heads,
+                       int64_t head_dim, const char *what) {
   const struct msk_attention_ops *ops = &run->compute.attention[MSK_PRECISION_BF16];
-  int64_t c = heads * d, most = queries > keys ? queries : keys;
-  double flops = 4.0 * (double)queries * (double)keys * (double)c;
-  struct buffers b;
-  struct attention_case a = {.compute = &run->compute};
+  double flops = 4.0 * (double)queries * (double)keys * (double)(heads * head_dim);
+  struct dense_case c = {.compute = &run->compute, .chunk = 4 * ops->q_step > 128 ? 4 * ops->q_step : 128};
   char shape[96];
-  size_t scratch;
-  int code = buffers_open(&b, most, c, heads, 0, run->error);
+  int code =
+      ms_bench_operands_open(&c.operands, queries > keys ? queries : keys, heads, head_dim, run->error);
+  c.p = (struct msk_attention){.queries = queries, .keys = keys, MS_BENCH_OPERANDS(&c.operands)};
+  if (code == 0)
+    code = ms_bench_operands_pack(&c.operands, c.compute, ops->pack_bytes(&c.p), heads,
+                                  ops->forward_scratch(&c.p), ops->backward_scratch(&c.p), run->error);
   if (code == 0) {
-    a.dense = (struct msk_attention){.queries = queries,
-                                     .keys = keys,
-                                     .heads = heads,
-                                     .head_dim = d,
-                                     .scale = 1 / sqrtf((float)d),
-                                     .q = b.q,
-                                     .k = b.k,
-                                     .v = b.v,
-                                     .q_ld = c,
-                                     .k_ld = c,
-                                     .v_ld = c,
-                                     .o = b.o,
-                                     .o_ld = c,
-                                     .lse = b.lse,
-                                     .d_o = b.d_o,
-                                     .d_o_ld = c,
-                                     .dq = b.dq,
-                                     .dk = b.dk,
-                                     .dv = b.dv,
-                                     .dq_ld = c,
-                                     .dk_ld = c,
-                                     .dv_ld = c};
-    a.pack_bytes = (ops->pack_bytes(&a.dense) + 63) / 64 * 64;
-    a.packed = ms_bench_bytes(a.pack_bytes * (size_t)heads);
-    a.dense.packed = a.packed;
-    a.chunk = 4 * ops->q_step > 128 ? 4 * ops->q_step : 128;
-    scratch = ops->forward_scratch(&a.dense);
-    scratch = ops->backward_scratch(&a.dense) > scratch ? ops->backward_scratch(&a.dense) : scratch;
-    if (!a.packed || ms_pool_reserve(run->compute.pool, scratch) < 0)
-      code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of attention");
-  }
-  if (code == 0) {
+    c.p.packed = c.operands.packed;
     snprintf(shape, sizeof shape, "%lldx%lld %lld heads of %lld %s", (long long)queries, (long long)keys,
-             (long long)heads, (long long)d, what);
-    ms_bench_row(run, "attention", shape, ops->name, ms_bench_time(run_dense, &a), flops, 0, "bf16");
-    ms_bench_row(run, "attention backward", shape, ops->name, ms_bench_time(run_dense_backward, &a),
+             (long long)heads, (long long)head_dim, what);
+    ms_bench_row(run, "attention", shape, ops->name, ms_bench_time(run_dense, &c), flops, 0, "bf16");
+    ms_bench_row(run, "attention backward", shape, ops->name, ms_bench_time(run_dense_backward, &c),
                  2.5 * flops, 0, "bf16");
-  }
-  free(a.packed);
-  buffers_release(&b);
-  return code == 0 ? ms_bench_cancelled(run) : code;
-}
-
-/* spread < 0: zero offsets; else |Delta| uniform up to spread times the bounds. */
-static void fill_offsets(float *z, int64_t n, const float bounds[3], double spread) {
-  struct ms_random random = {.seed = 3, .stream = 9};
-  for (int64_t i = 0; i < n; i++) {
-    double delta = spread > 0 ? ms_random_range(&random, -spread, spread) : 0;
-    z[i] = (float)(bounds[i % 3] * atanh(delta * 0.9999));
-  }
-}
-
-static int bench_slide(struct ms_bench_run *run, const int64_t lattice[3], int64_t heads, int64_t d,
-                       enum msk_slide_mode mode) {
-  static const int64_t window[3] = {3, 5, 5};
-  static const float bounds[3] = {1, 4, 4};
-  static const struct {
-    const char *name;
-    double spread;
-  } offsets[] = {{"zero offsets", 0}, {"offsets up to a tenth", 0.1}, {"offsets in full bounds", 1}};
-  const struct msk_slide_ops *ops = &run->compute.slide[MSK_PRECISION_BF16];
-  int64_t tokens = lattice[0] * lattice[1] * lattice[2], c = heads * d, k = 75, groups = 4;
-  int64_t row = groups * (mode == MSK_SLIDE_POINT ? k : 1) * 3;
-  struct buffers b;
-  struct attention_case a = {.compute = &run->compute};
-  char shape[96];
-  size_t scratch;
-  int code = buffers_open(&b, tokens, c, heads, row, run->error);
-  if (code == 0) {
-    a.slide = (struct msk_slide){.heads = heads,
-                                 .head_dim = d,
-                                 .groups = groups,
-                                 .mode = mode,
-                                 .scale = 1 / sqrtf((float)d),
-                                 .q = b.q,
-                                 .k = b.k,
-                                 .v = b.v,
-                                 .q_ld = c,
-                                 .k_ld = c,
-                                 .v_ld = c,
-                                 .z = b.z,
-                                 .z_ld = row,
-                                 .o = b.o,
-                                 .o_ld = c,
-                                 .lse = b.lse,
-                                 .d_o = b.d_o,
-                                 .d_o_ld = c,
-                                 .dq = b.dq,
-                                 .dk = b.dk,
-                                 .dv = b.dv,
-                                 .dz = b.dz,
-                                 .dq_ld = c,
-                                 .dk_ld = c,
-                                 .dv_ld = c,
-                                 .dz_ld = row};
-    memcpy(a.slide.lattice, lattice, sizeof a.slide.lattice);
-    memcpy(a.slide.window, window, sizeof a.slide.window);
-    memcpy(a.slide.bounds, bounds, sizeof a.slide.bounds);
-    a.pack_bytes = (ops->pack_bytes(&a.slide) + 63) / 64 * 64;
-    a.packed = ms_bench_bytes(a.pack_bytes * (size_t)groups);
-    a.slide.packed = a.packed;
-    a.chunk = lattice[2] * 4;
-    scratch = ops->forward_scratch(&a.slide);
-    scratch = ops->backward_scratch(&a.slide) > scratch ? ops->backward_scratch(&a.slide) : scratch;
-    if (!a.packed || ms_pool_reserve(run->compute.pool, scratch) < 0)
-      code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of 3D-DSA");
-  }
-  for (size_t i = 0; i < sizeof offsets / sizeof *offsets && code == 0; i++) {
-    /* FLOPs of the same window without interpolation; what interpolation costs shows in the rate */
-    double flops = 4.0 * (double)k * (double)c * (double)tokens;
-    fill_offsets(b.z, tokens * row, bounds, offsets[i].spread);
-    snprintf(shape, sizeof shape, "%lldx%lldx%lld C=%lld %s 3x5x5 %s", (long long)lattice[0],
-             (long long)lattice[1], (long long)lattice[2], (long long)c,
-             mode == MSK_SLIDE_POINT ? "point" : "shift", offsets[i].name);
-    ms_bench_row(run, "3d-dsa", shape, ops->name, ms_bench_time(run_slide, &a), flops, 0, "bf16");
-    ms_bench_row(run, "3d-dsa backward", shape, ops->name, ms_bench_time(run_slide_backward, &a), 2.5 * flops,
-                 0, "bf16");
     code = ms_bench_cancelled(run);
   }
-  if (code == 0) {
-    a.conv = (struct msk_depthwise){.c = c, .x = b.q, .weight = b.k, .bias = b.v, .y = b.o};
-    memcpy(a.conv.lattice, lattice, sizeof a.conv.lattice);
-    if (ms_pool_reserve(run->compute.pool, run->compute.conv.depthwise_scratch(&a.conv)) < 0)
-      code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of the offset head");
-    snprintf(shape, sizeof shape, "%lldx%lldx%lld C=%lld", (long long)lattice[0], (long long)lattice[1],
-             (long long)lattice[2], (long long)c);
-    if (code == 0)
-      ms_bench_row(run, "offset head's convolution", shape, run->compute.conv.name,
-                   ms_bench_time(run_conv, &a), 54.0 * (double)(tokens * c), 8.0 * (double)(tokens * c),
-                   "f32");
-  }
-  free(a.packed);
-  buffers_release(&b);
+  ms_bench_operands_release(&c.operands);
   return code;
+}
+
+/* Windows side by side, each one task with all its heads, as the DiT does them. */
+struct window_case {
+  struct ms_compute *compute;
+  struct ms_bench_operands operands;
+  int64_t *rows, *starts, count;
+};
+
+static void window_task(void *data, int64_t window, void *scratch) {
+  struct window_case *c = data;
+  const struct msk_attention_ops *ops = &c->compute->attention[MSK_PRECISION_BF16];
+  struct msk_attention p = {MS_BENCH_OPERANDS(&c->operands)};
+  size_t bytes;
+  p.queries = p.keys = c->starts[window + 1] - c->starts[window];
+  p.q_rows = p.k_rows = c->rows + c->starts[window];
+  bytes = ops->pack_bytes(&p);
+  for (int64_t head = 0; head < p.heads; head++) {
+    ops->pack(&p, head, scratch);
+    p.packed = (char *)scratch - (size_t)head * bytes; /* forward looks for its head in a list of all */
+    ops->forward(&p, head, 0, p.queries, (char *)scratch + (bytes + 63) / 64 * 64);
+  }
+}
+
+static void run_windows(void *data) {
+  struct window_case *c = data;
+  ms_pool_run(c->compute->pool, window_task, c, c->count);
+}
+
+static void list_windows(struct window_case *c, const int64_t n[3], const int64_t size[3]) {
+  int64_t *row = c->rows;
+  for (int64_t t = 0; t < n[0]; t += size[0])
+    for (int64_t y = 0; y < n[1]; y += size[1])
+      for (int64_t x = 0; x < n[2]; x += size[2]) {
+        c->starts[c->count++] = row - c->rows;
+        for (int64_t i = t; i < n[0] && i < t + size[0]; i++)
+          for (int64_t j = y; j < n[1] && j < y + size[1]; j++)
+            for (int64_t k = x; k < n[2] && k < x + size[2]; k++)
+              *row++ = (i * n[1] + j) * n[2] + k;
+      }
+  c->starts[c->count] = row - c->rows;
+}
+
+double ms_bench_window(struct ms_bench_run *run, const int64_t lattice[3], const int64_t window[3],
+                       int64_t heads, int64_t head_dim) {
+  const struct msk_attention_ops *ops = &run->compute.attention[MSK_PRECISION_BF16];
+  int64_t tokens = lattice[0] * lattice[1] * lattice[2], points = window[0] * window[1] * window[2];
+  struct window_case c = {.compute = &run->compute,
+                          .rows = ms_bench_bytes((size_t)tokens * sizeof(int64_t)),
+                          .starts = ms_bench_bytes((size_t)(tokens + 1) * sizeof(int64_t))};
+  double seconds = 0;
+  int code = ms_bench_operands_open(&c.operands, tokens, heads, head_dim, run->error);
+  const struct msk_attention largest = {
+      .queries = points, .keys = points, MS_BENCH_OPERANDS(&c.operands), .q_rows = c.rows, .k_rows = c.rows};
+  if (code == 0 && (!c.rows || !c.starts ||
+                    ms_pool_reserve(run->compute.pool,
+                                    ops->pack_bytes(&largest) + 64 + ops->forward_scratch(&largest)) < 0))
+    code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of windows");
+  if (code == 0) {
+    list_windows(&c, lattice, window);
+    seconds = ms_bench_time(run_windows, &c);
+  }
+  ms_bench_operands_release(&c.operands);
+  free(c.rows);
+  free(c.starts);
+  return code < 0 ? code : seconds;
 }
 
 int ms_bench_attention(struct ms_bench_run *run) {
-  static const int64_t starter[3] = {9, 6, 10}, large[3] = {5, 17, 30};
-  int code = bench_dense(run, 48, 48, 4, 64, "starter 64x64x9");
-  if (code == 0)
-    code = bench_dense(run, 540, 540, 4, 64, "starter 160x96x33");
-  if (code == 0)
-    code = bench_dense(run, 2550, 2550, 12, 128, "1.3B 480x272x17");
-  if (code == 0)
-    code = bench_dense(run, 2550, 512, 12, 128, "1.3B cross");
-  if (code == 0)
-    code = bench_dense(run, 75, 75, 12, 128, "a 3x5x5 window");
-  if (code == 0)
-    code = bench_slide(run, starter, 4, 64, MSK_SLIDE_POINT);
-  if (code == 0)
-    code = bench_slide(run, large, 12, 128, MSK_SLIDE_POINT);
-  if (code == 0)
-    code = bench_slide(run, large, 12, 128, MSK_SLIDE_SHIFT);
-  return code;
+  static const struct {
+    int64_t queries, keys, heads, head_dim;
+    const char *what;
+  } cases[] = {{48, 48, 4, 64, "starter 64x64x9"},
+               {540, 540, 4, 64, "starter 160x96x33"},
+               {2550, 2550, 12, 128, "1.3B 480x272x17"},
+               {2550, 512, 12, 128, "1.3B cross"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int code =
+        bench_dense(run, cases[i].queries, cases[i].keys, cases[i].heads, cases[i].head_dim, cases[i].what);
+    if (code < 0)
+      return code;
+  }
+  return 0;
 }

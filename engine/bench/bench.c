@@ -181,11 +181,15 @@ int ms_bench(const char *what, const struct ms_machine *machine, const struct ms
       code = ms_bench_rows(&run);
     if (code == 0)
       code = ms_bench_attention(&run);
+    if (code == 0)
+      code = ms_bench_slide(&run);
   }
   if (code == 0 && (all || strcmp(what, "layer")))
     code = ms_bench_optimizer(&run);
   if (code == 0 && (all || !strcmp(what, "layer")))
     code = ms_bench_layers(&run);
+  if (code == 0 && (all || !strcmp(what, "layer")))
+    code = ms_bench_training(&run);
   ms_compute_release(&run.compute);
   return code;
 }

@@ -78,6 +78,53 @@ static int bench_shape(struct ms_bench_run *run, enum msk_precision precision, i
   return code;
 }
 
+/* Products of one input width after another, as a layer has them, each with its own weights and output. */
+struct chain {
+  struct product_case steps[6];
+};
+
+static void run_chain(void *data) {
+  struct chain *chain = data;
+  for (int i = 0; i < 6; i++)
+    run_product(&chain->steps[i]);
+}
+
+double ms_bench_layer_products(struct ms_bench_run *run, int64_t tokens, int64_t dim, int64_t ffn) {
+  const struct msk_product_ops *ops = &run->compute.product[MSK_PRECISION_BF16];
+  /* q k v, output; cross-attention's query and output; up, down */
+  const int64_t shapes[6][2] = {{3 * dim, dim}, {dim, dim}, {dim, dim}, {dim, dim}, {ffn, dim}, {dim, ffn}};
+  int64_t most = ffn > 3 * dim ? ffn : 3 * dim;
+  float *x = ms_bench_floats(tokens * most), *y = ms_bench_floats(tokens * most),
+        *w = ms_bench_floats(most * dim);
+  struct chain chain = {0};
+  double seconds = 0;
+  int failed = !x || !y || !w;
+  for (int i = 0; i < 6 && !failed; i++) {
+    struct product_case *c = &chain.steps[i];
+    int64_t n = shapes[i][0], k = shapes[i][1];
+    *c = (struct product_case){.compute = &run->compute,
+                               .precision = MSK_PRECISION_BF16,
+                               .packed = ms_bench_bytes(ops->pack_b_bytes(n, k))};
+    if (!c->packed) {
+      failed = 1;
+      break;
+    }
+    ms_compute_pack(&run->compute, MSK_PRECISION_BF16, &(struct msk_pack){.n = n, .k = k, .src = w, .ld = k},
+                    c->packed);
+    c->product = (struct msk_product){
+        .m = tokens, .n = n, .k = k, .a = x, .a_ld = k, .b = c->packed, .c = y, .c_ld = n};
+  }
+  if (!failed)
+    seconds = ms_bench_time(run_chain, &chain);
+  for (int i = 0; i < 6; i++)
+    free(chain.steps[i].packed);
+  free(x);
+  free(y);
+  free(w);
+  return failed ? ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of products")
+                : seconds;
+}
+
 int ms_bench_products(struct ms_bench_run *run) {
   static const struct {
     int64_t m, n, k;

@@ -1,9 +1,10 @@
 /* How fast this machine runs the program's own work, beside what the machine can do at best, measured in the
  * same run.
  *
- * what: "kernels" (products, norms, attention, 3D-DSA, convolution, AdamW), "layer" (whole DiT layers,
- * forward and backward, of the starter and of the 1.3 B configuration), "optimizer" (AdamW alone). NULL: all
- * of them. */
+ * what: "kernels" (products, norms, attention, 3D-DSA with zero offsets, the starter's own and the widest,
+ * AdamW), "layer" (whole DiT layers, forward and backward, of the starter and of the 1.3 B configuration, and
+ * whole training steps of the starter), "optimizer" (AdamW alone). NULL: all of them. The starter is looked
+ * for in the machine's data folder. */
 #pragma once
 #include "ms-job.h"
 
