@@ -1,17 +1,17 @@
 /* megaslide-studio: the window. */
-#include <adwaita.h>
+#include "window/msu-application.h"
+#include "window/msu-settings.h"
 #include <glib/gi18n.h>
-
-static void activate_cb(GApplication *application, gpointer data) {
-  GtkWindow *window = gtk_application_get_active_window(GTK_APPLICATION(application));
-  if (!window)
-    window = GTK_WINDOW(adw_application_window_new(GTK_APPLICATION(application)));
-  gtk_window_present(window);
-}
+#include <locale.h>
 
 int main(int argc, char **argv) {
-  g_autoptr(AdwApplication) application =
-      adw_application_new("org.megaslide.Studio", G_APPLICATION_HANDLES_OPEN);
-  g_signal_connect(application, "activate", G_CALLBACK(activate_cb), NULL);
+  const char *build = msu_settings_build_folder();
+  g_autofree char *translations = build ? g_build_filename(build, "po", NULL) : g_strdup(MSU_LOCALE_FOLDER);
+  setlocale(LC_ALL, "");
+  bindtextdomain(GETTEXT_PACKAGE, translations);
+  bind_textdomain_codeset(GETTEXT_PACKAGE, "UTF-8");
+  textdomain(GETTEXT_PACKAGE);
+  g_set_application_name("MegaSlide Studio");
+  g_autoptr(MsuApplication) application = msu_application_new();
   return g_application_run(G_APPLICATION(application), argc, argv);
 }

@@ -1,4 +1,4 @@
-/* The Create page of the window. */
+/* The Create page of the window: a sentence, what it will take, and the clip while it forms. */
 #pragma once
 #include "msa-studio.h"
 #include <gtk/gtk.h>
@@ -10,3 +10,10 @@ GtkWidget *msu_create_page_new(MsaStudio *studio);
 /* Fills the form; notes as in msu_window_use_params. */
 void msu_create_page_use_params(MsuCreatePage *page, const MsaGenerateParams *params,
                                 const char *const *notes);
+/* Fills the form with a waiting job; the button then changes that job instead of adding one. */
+void msu_create_page_edit_job(MsuCreatePage *page, MsaJob *job);
+/* As the Create button. */
+void msu_create_page_create(MsuCreatePage *page);
+void msu_create_page_focus_prompt(MsuCreatePage *page);
+/* Keeps what stands in the form for the next start. */
+void msu_create_page_save(MsuCreatePage *page);
