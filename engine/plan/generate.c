@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/config.h"
 #include "plan/plan-private.h"
 #include "sample/memory.h"
 
@@ -16,17 +15,6 @@ struct clip {
   struct ms_plan_case base;
   struct ms_generate_job job; /* resolved */
 };
-
-static void describe_stage(const struct ms_dit_config *config, const struct ms_stage *stage,
-                           struct ms_generate_stage *out) {
-  const struct ms_attention_config *attention =
-      stage->coarse ? &config->coarse_attention[0] : &config->attention[0];
-  *out = (struct ms_generate_stage){
-      .tokens = stage->tokens, .steps = stage->steps, .first_sigma = stage->first_sigma};
-  for (int a = 0; a < 3; a++)
-    out->lattice[a] = stage->lattice[a] / config->patch[a];
-  ms_attention_config_describe(attention, out->attention, sizeof out->attention);
-}
 
 static double stage_seconds(const struct clip *clip, const struct ms_stage *stage,
                             const struct ms_stage *before) {
@@ -72,7 +60,7 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   plan->stage_count = stages.count;
   for (int i = 0; i < stages.count; i++) {
     const struct ms_stage *stage = &stages.list[i];
-    describe_stage(ms_dit_config(c->model.dit), stage, &plan->stages[i]);
+    ms_stage_describe(ms_dit_config(c->model.dit), stage, &plan->stages[i]);
     plan->stage_seconds[i] = stage_seconds(clip, stage, i ? stage - 1 : NULL);
     plan->seconds += plan->stage_seconds[i];
   }

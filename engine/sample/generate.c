@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/system.h"
 #include "media/encoder.h"
+#include "model/config.h"
 #include "model/model.h"
 #include "ms-models.h"
 #include "msk-cpu.h"
@@ -136,35 +137,6 @@ static int resolve_job(struct run *run, struct ms_error *error) {
   return 0;
 }
 
-/* --attention: every layer of both stages. */
-static int override_attention(struct run *run, json_t *root, struct ms_error *error) {
-  const char *kind = run->job.attention;
-  json_t *attention;
-  if (!kind)
-    return 0;
-  if (!strcmp(kind, "dense"))
-    attention = json_pack("{s:s}", "kind", "dense");
-  else if (!strcmp(kind, "window"))
-    attention = json_pack("{s:s, s:[i,i,i]}", "kind", "window", "window", 3, 4, 4);
-  else if (!strcmp(kind, "dsa")) {
-    attention = json_incref(json_object_get(root, "attention"));
-    if (!attention || !json_is_object(attention) ||
-        strcmp(json_string_value(json_object_get(attention, "kind")) ?: "", "dsa")) {
-      json_decref(attention);
-      return ms_error_set(error, MS_EUSAGE,
-                          "model \"%s\" has no 3D-DSA weights: adapt it first, or leave --attention out",
-                          run->model.name);
-    }
-  } else {
-    return ms_error_set(error, MS_EUSAGE, "there is no attention \"%s\": use dense, window or dsa", kind);
-  }
-  json_object_set(root, "coarse_attention", attention);
-  /* weights for 3D-DSA must still be found in the file, so the refining layers keep their own description
-   * when it is asked for */
-  json_object_set_new(root, "attention", attention);
-  return 0;
-}
-
 static enum msk_precision precision_of(const struct ms_machine *machine) {
   return machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
 }
@@ -176,8 +148,8 @@ static int open_networks(struct run *run, const struct ms_machine *machine, stru
       ms_model_find(run->job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)
     code = ms_model_read(&run->model, folder, error);
-  if (code == 0)
-    code = override_attention(run, run->model.root, error);
+  if (code == 0 && run->job.attention)
+    code = ms_attention_override(run->model.root, run->job.attention, run->model.name, error);
   if (code == 0)
     code = ms_model_open_root(&run->model, &run->compute, run->model.root, MS_MODEL_ALL, error);
   return code;
@@ -399,25 +371,8 @@ static void describe_stages(struct run *run) {
   const struct ms_dit_config *config = ms_dit_config(run->model.dit);
   result->stage_count = run->plan.count;
   result->layers = config->layers < 256 ? config->layers : 256;
-  for (int i = 0; i < run->plan.count; i++) {
-    const struct ms_stage *stage = &run->plan.list[i];
-    const struct ms_attention_config *attention =
-        stage->coarse ? &config->coarse_attention[0] : &config->attention[0];
-    struct ms_generate_stage *out = &result->stages[i];
-    for (int a = 0; a < 3; a++)
-      out->lattice[a] = stage->lattice[a] / config->patch[a];
-    out->tokens = stage->tokens;
-    out->steps = stage->steps;
-    out->first_sigma = stage->first_sigma;
-    if (attention->kind == MS_ATTENTION_DENSE)
-      snprintf(out->attention, sizeof out->attention, "dense");
-    else
-      snprintf(out->attention, sizeof out->attention, "%s %dx%dx%d",
-               attention->kind == MS_ATTENTION_WINDOW ? "window"
-               : attention->mode == MSK_SLIDE_POINT   ? "dsa point"
-                                                      : "dsa shift",
-               attention->window[0], attention->window[1], attention->window[2]);
-  }
+  for (int i = 0; i < run->plan.count; i++)
+    ms_stage_describe(config, &run->plan.list[i], &result->stages[i]);
   result->tokens = run->plan.list[run->plan.count - 1].tokens;
 }
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/config.h"
+
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
@@ -57,4 +59,14 @@ double ms_stages_flops(const struct ms_model *model, const struct ms_stage_plan 
              (stage->guidance == 1 ? 1 : 2);
   }
   return flops;
+}
+
+void ms_stage_describe(const struct ms_dit_config *config, const struct ms_stage *stage,
+                       struct ms_generate_stage *out) {
+  *out = (struct ms_generate_stage){
+      .tokens = stage->tokens, .steps = stage->steps, .first_sigma = stage->first_sigma};
+  for (int a = 0; a < 3; a++)
+    out->lattice[a] = stage->lattice[a] / config->patch[a];
+  ms_attention_config_describe(stage->coarse ? &config->coarse_attention[0] : &config->attention[0],
+                               out->attention, sizeof out->attention);
 }

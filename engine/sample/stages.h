@@ -25,3 +25,6 @@ void ms_stages_plan(const struct ms_model *model, int width, int height, int fra
                     double guidance, struct ms_stage_plan *plan);
 /* FLOPs of a job of these stages. */
 double ms_stages_flops(const struct ms_model *model, const struct ms_stage_plan *plan);
+/* The same for a person or a script: lattice in tokens, attention in words. */
+void ms_stage_describe(const struct ms_dit_config *config, const struct ms_stage *stage,
+                       struct ms_generate_stage *out);
