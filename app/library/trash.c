@@ -125,8 +125,12 @@ gboolean msa_trash_restore(const char *location, const char *path, GError **erro
   g_autoptr(GError) failure = NULL;
   g_mkdir_with_parents(folder, 0777);
   if (!g_file_move(from, to, G_FILE_COPY_NOFOLLOW_SYMLINKS, NULL, NULL, NULL, &failure)) {
-    g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("“%s” cannot be restored from the trash: %s"), path,
-                failure->message);
+    if (g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_EXISTS))
+      g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+                  _("Something else is at “%s” now: move it away, then restore again."), path);
+    else
+      g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("“%s” cannot be restored from the trash: %s"), path,
+                  failure->message);
     return FALSE;
   }
   /* the desktop's note of it; our own trash has none */

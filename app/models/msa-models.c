@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/folders.h"
 #include "core/main-thread.h"
+#include "core/words.h"
 #include "library/trash.h"
 #include "models/models-private.h"
 #include "ms-models.h"
@@ -178,9 +179,8 @@ static gboolean has_room(const char *folder, const char *own, GError **error) {
   ms_model_info_release(&info);
   if (statvfs(own, &disk) < 0 || (guint64)disk.f_bavail * disk.f_frsize > bytes)
     return TRUE;
-  g_autofree char *needed = g_format_size_full(bytes, G_FORMAT_SIZE_IEC_UNITS),
-                  *there =
-                      g_format_size_full((guint64)disk.f_bavail * disk.f_frsize, G_FORMAT_SIZE_IEC_UNITS);
+  g_autofree char *needed = msa_words_bytes(bytes),
+                  *there = msa_words_bytes((guint64)disk.f_bavail * disk.f_frsize);
   g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
               _("The model takes %s, but only %s are free in “%s”. Make room and try again."), needed, there,
               own);

@@ -7,6 +7,7 @@
 #include "core/errors.h"
 #include "core/folders.h"
 #include "core/main-thread.h"
+#include "core/words.h"
 
 void msa_rates_stand_in(struct ms_rates *rates) {
   const struct ms_layer_rates any = {.product = 1e11,
@@ -42,8 +43,9 @@ void msa_plan_free(MsaPlan *plan) {
 static char *missing_sentence(const struct ms_plan *plan) {
   const gboolean disk = !strcmp(plan->short_of, "disk"), device = !strcmp(plan->short_of, "device");
   const guint64 need = disk ? plan->disk_bytes : device ? plan->device_bytes : plan->host_bytes;
-  g_autofree char *needed = g_format_size(need), *there = g_format_size(need - MIN(need, plan->short_bytes)),
-                  *missing = g_format_size(plan->short_bytes);
+  g_autofree char *needed = msa_words_bytes(need),
+                  *there = msa_words_bytes(need - MIN(need, plan->short_bytes)),
+                  *missing = msa_words_bytes(plan->short_bytes);
   return g_strdup_printf(disk ? _("This needs %s on the disk and %s are free: %s are missing.")
                          : device
                              ? _("This needs %s of the device’s memory and %s may be used: %s are missing.")
@@ -174,25 +176,16 @@ MsaPlan *msa_plan_training(const struct msa_plan_place *place, const MsaTrainPar
   return plan;
 }
 
-static char *time_words(double seconds) {
-  const int minutes = (int)(seconds / 60 + 0.5);
-  if (seconds < 99.5)
-    return g_strdup_printf(_("%d s"), MAX(1, (int)(seconds + 0.5)));
-  if (minutes < 100)
-    return g_strdup_printf(_("%d min"), minutes);
-  return g_strdup_printf(_("%d h %d min"), minutes / 60, minutes % 60);
-}
-
 char *msa_plan_verdict(const MsaPlan *plan) {
   if (!plan->fits) {
     if (plan->host_budget && plan->host_bytes > plan->host_budget) {
-      g_autofree char *more = g_format_size(plan->host_bytes - plan->host_budget);
+      g_autofree char *more = msa_words_bytes(plan->host_bytes - plan->host_budget);
       return g_strdup_printf(_("Needs %s more memory"), more);
     }
     return g_strdup(plan->sentence);
   }
   if (plan->seconds < 0)
     return g_strdup(_("Runs here"));
-  g_autofree char *time = time_words(plan->seconds);
+  g_autofree char *time = msa_words_seconds(plan->seconds);
   return g_strdup_printf(_("Runs here: about %s a clip"), time);
 }
