@@ -1,0 +1,8 @@
+/* A model's card as widgets: headings, paragraphs, lists, tables and code of Markdown, as far as cards use
+ * them. Everything else is shown as it is written. */
+#pragma once
+#include <gtk/gtk.h>
+
+GtkWidget *msu_markdown_new(const char *text);
+/* The first paragraph in one line, without marks; newly allocated, "" if there is none. */
+char *msu_markdown_summary(const char *text);
