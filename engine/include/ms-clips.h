@@ -31,5 +31,10 @@ struct ms_clip_source {
   /* Optional: class numbers of a clip for pre-training a text encoder; labels <= 8. Returns their number;
    * class_counts may be NULL. */
   int (*read_labels)(void *data, int64_t clip, int classes[8], int class_counts[8]);
+  /* Optional (NULL: latents of these clips are not kept on disk): a name of the clip that stays the same from
+   * run to run, and (content not NULL) a hash of its contents. A source that has it must have read_caption,
+   * which is then asked for variant 0 too. */
+  int (*read_identity)(void *data, int64_t clip, char *name, size_t name_size, uint64_t *content,
+                       struct ms_error *error);
   void (*close)(void *data);
 };

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "media/video.h"
 #include "ms-train.h"
 
@@ -88,6 +89,22 @@ static int folder_read(void *data, int64_t number, uint32_t variant, const struc
   ms_video_close(&video);
   free(frame);
   return code;
+}
+
+static int folder_read_caption(void *data, int64_t number, uint32_t variant, char *caption,
+                               size_t caption_size, struct ms_error *error) {
+  const struct folder *folder = data;
+  snprintf(caption, caption_size, "%s", folder->clips[number].caption);
+  return 0;
+}
+
+/* The whole file: a clip that was cut or graded anew often keeps its name, size and time. */
+static int folder_read_identity(void *data, int64_t number, char *name, size_t name_size, uint64_t *content,
+                                struct ms_error *error) {
+  const struct folder *folder = data;
+  const char *path = folder->clips[number].path, *slash = strrchr(path, '/');
+  snprintf(name, name_size, "%s", slash ? slash + 1 : path);
+  return content ? ms_hash_file(path, content, error) : 0;
 }
 
 static int is_helper_file(const char *name) {
@@ -383,6 +400,8 @@ int ms_clip_folder_open(struct ms_clip_source *source, const char *path, enum ms
                                     .name = folder->name,
                                     .count = folder->count,
                                     .read = folder_read,
+                                    .read_caption = folder_read_caption,
+                                    .read_identity = folder_read_identity,
                                     .close = folder_close};
   return 0;
 }

@@ -39,6 +39,7 @@ struct loop {
   struct ms_optimizer optimizer;
   struct ms_checkpoint at;
   struct ms_metrics_file metrics;
+  struct ms_latents_cache cache;
   struct ms_train_figures step; /* of the last step that counted; step 0: none yet */
   float *grad;
   int begun;   /* optimizer and checkpoint are open */
@@ -63,6 +64,7 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
   int count = job->bucket_count ? job->bucket_count : 1;
   int64_t most_elements = 0, most_samples = MS_VALIDATION_SAMPLES;
   int code = ms_split_init(&loop->split, job, source, error);
+  ms_latents_cache_open(&loop->cache, job->output, loop->model, loop->hooks);
   for (int b = 0; b < count && code == 0; b++) {
     const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
     struct ms_store *store = &loop->stores[b];
@@ -71,7 +73,8 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
     if (code < 0)
       break;
     items = ms_train_items(bucket, source->count, clips);
-    code = ms_store_fill(store, loop->model, source, bucket, numbers, clips, items, loop->hooks, error);
+    code = ms_store_fill(store, loop->model, source, bucket, numbers, clips, items, &loop->cache, loop->hooks,
+                         error);
     free(numbers);
     loop->store_count = b + 1;
     if (code < 0)
@@ -88,7 +91,8 @@ static int fill_stores(struct loop *loop, const struct ms_clip_source *source, s
   if (code == 0 && loop->split.validation_count) {
     const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[0] : &single;
     code = ms_store_fill(&loop->held_out, loop->model, source, bucket, loop->split.validation,
-                         loop->split.validation_count, loop->split.validation_count, loop->hooks, error);
+                         loop->split.validation_count, loop->split.validation_count, &loop->cache,
+                         loop->hooks, error);
     if (code == 0 && ms_store_elements(&loop->held_out) * MS_VALIDATION_SAMPLES > most_elements)
       most_elements = ms_store_elements(&loop->held_out) * MS_VALIDATION_SAMPLES;
   }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "train/latents.h"
 
 static int is_empty(const char *folder) {
   struct dirent *entry;
@@ -94,5 +95,6 @@ void ms_train_output_discard(const char *output) {
     snprintf(path, sizeof path, "%s/%s", output, names[i]);
     unlink(path);
   }
+  ms_latents_cache_discard(output);
   rmdir(output);
 }
