@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define SUMMARY_PARAGRAPHS 2
+
 enum kind { BLANK, HEADING, ITEM, TABLE, FENCE, RULE, PLAIN };
 
 static enum kind kind_of(const char *line) {
@@ -218,13 +220,18 @@ GtkWidget *msu_markdown_new(const char *text) {
 
 char *msu_markdown_summary(const char *text) {
   g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-  for (guint i = 0; lines[i]; i++)
-    if (kind_of(lines[i]) == PLAIN) {
+  GString *summary = g_string_new(NULL);
+  guint i = 0;
+  for (int paragraphs = 0; lines[i] && paragraphs < SUMMARY_PARAGRAPHS;) {
+    const enum kind kind = kind_of(lines[i]);
+    if (kind == PLAIN) {
       g_autofree char *paragraph = join(lines, &i), *markup = inline_markup(paragraph);
-      char *plain = NULL;
-      if (pango_parse_markup(markup, -1, 0, NULL, &plain, NULL, NULL))
-        return plain;
-      return g_steal_pointer(&paragraph);
+      g_string_append_printf(summary, "%s%s", paragraphs++ ? "\n" : "", markup);
+    } else if (kind == BLANK || (kind == HEADING && !paragraphs)) {
+      i++;
+    } else {
+      break;
     }
-  return g_strdup("");
+  }
+  return g_string_free(summary, FALSE);
 }

@@ -4,5 +4,5 @@
 #include <gtk/gtk.h>
 
 GtkWidget *msu_markdown_new(const char *text);
-/* The first paragraph in one line, without marks; newly allocated, "" if there is none. */
+/* The first two paragraphs below the title as Pango markup; newly allocated, "" if there are none. */
 char *msu_markdown_summary(const char *text);

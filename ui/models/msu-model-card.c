@@ -113,7 +113,7 @@ static void show_examples(MsuModelCard *self) {
   for (guint i = 0; examples[i] && i < MOST_EXAMPLES; i++) {
     GtkWidget *button = gtk_button_new(), *label = gtk_label_new(examples[i]);
     gtk_label_set_ellipsize(GTK_LABEL(label), PANGO_ELLIPSIZE_END);
-    gtk_label_set_max_width_chars(GTK_LABEL(label), 34);
+    gtk_label_set_max_width_chars(GTK_LABEL(label), 28);
     gtk_button_set_child(GTK_BUTTON(button), label);
     gtk_widget_add_css_class(button, "model-example");
     gtk_widget_set_tooltip_text(button, examples[i]);
@@ -132,7 +132,8 @@ GtkWidget *msu_model_card_new(MsaModel *model) {
   self->model = g_object_ref(model);
   gtk_label_set_text(self->name, msa_model_get_name(model));
   gtk_label_set_text(self->origin, own ? _("Yours") : _("Comes with the program"));
-  gtk_label_set_text(self->summary, *summary ? summary : _("It has no card that says what it is good for."));
+  gtk_label_set_markup(self->summary,
+                       *summary ? summary : _("It has no card that says what it is good for."));
   gtk_label_set_text(self->facts, facts);
   gtk_label_set_text(self->folder, folder);
   gtk_widget_set_tooltip_text(GTK_WIDGET(self->folder), folder);
