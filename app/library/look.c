@@ -8,6 +8,7 @@
 #include "core/folders.h"
 #include "core/main-thread.h"
 #include "ms-media.h"
+#include "models/plan-work.h"
 #include "ms-models.h"
 
 /* What can be read off a file. */
@@ -78,24 +79,25 @@ static void note_model(GPtrArray *notes, const MsaGenerateParams *params, const 
          params->model);
 }
 
-static gboolean is_one_of(const char *text, const char *const *list) {
-  return !text || !*text || g_strv_contains(list, text);
+/* Memory and disk, held against this machine as it is now. */
+static void note_size(GPtrArray *notes, const MsaGenerateParams *params, const char *user_models) {
+  struct msa_plan_place place = {.user_models = user_models};
+  msa_rates_stand_in(&place.rates);
+  g_autoptr(MsaPlan) plan = msa_plan_clip(&place, params, NULL);
+  if (plan && !plan->fits)
+    note(notes, _("A clip of %d × %d with %d frames does not fit here. %s"), plan->width, plan->height,
+         plan->frames, plan->sentence);
 }
 
-static void note_rest(GPtrArray *notes, const MsaGenerateParams *params) {
-  static const char *const samplers[] = {"euler", "unipc", "dpmpp", NULL};
-  static const char *const attentions[] = {"dense", "window", "dsa", NULL};
+static void note_device(GPtrArray *notes, const MsaGenerateParams *params) {
   if (params->device && !strcmp(params->device, "cuda"))
     note(notes, _("It was made on a graphics card with CUDA. This program computes on the processor, which "
                   "rounds differently, so details may differ."));
-  if (!is_one_of(params->sampler, samplers))
-    note(notes, _("The sampler “%s” is not known here."), params->sampler);
-  if (!is_one_of(params->attention, attentions))
-    note(notes, _("The attention “%s” is not known here."), params->attention);
-  if ((params->width && (params->width < 64 || params->width % 2)) ||
-      (params->height && (params->height < 64 || params->height % 2)))
-    note(notes, _("A clip of %d × %d cannot be made here: sizes are even and at least 64."), params->width,
-         params->height);
+}
+
+/* A comment that looks like settings of ours, which a newer program may have written. */
+static gboolean looks_like_settings(const char *comment) {
+  return comment[strspn(comment, " \t\n")] == '{' && strstr(comment, "\"prompt\"");
 }
 
 MsaDropped *msa_look(const char *path, const char *user_models, GError **error) {
@@ -109,11 +111,15 @@ MsaDropped *msa_look(const char *path, const char *user_models, GError **error) 
   dropped->height = seen.height;
   dropped->frames = seen.frames;
   dropped->fps = seen.fps;
-  if (seen.settings) /* a comment that is not ours is no fault */
-    dropped->params = msa_generate_params_from_json(seen.settings, NULL);
+  g_autoptr(GError) problem = NULL;
+  if (seen.settings)
+    dropped->params = msa_generate_params_from_json(seen.settings, &problem);
   if (dropped->params) {
     note_model(notes, dropped->params, user_models);
-    note_rest(notes, dropped->params);
+    note_size(notes, dropped->params, user_models);
+    note_device(notes, dropped->params);
+  } else if (seen.settings && looks_like_settings(seen.settings)) {
+    note(notes, _("It carries settings, but %s."), problem->message);
   }
   g_ptr_array_add(notes, NULL);
   dropped->notes = (char **)g_ptr_array_steal(notes, NULL);

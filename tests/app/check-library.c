@@ -58,6 +58,7 @@ static guint count(MsaLibrary *library) {
 static void check_look(MsaLibrary *library) {
   g_autofree char *made = room_path("made.mp4"), *bare = room_path("bare.mp4"),
                   *other = room_path("other.mp4"), *broken = room_path("broken.mp4"),
+                  *huge = room_path("huge.mp4"), *newer = room_path("newer.mp4"),
                   *png = room_path("frames.png");
   g_autoptr(GError) error = NULL;
   room_generate(made, "a red ball rolls to the right", 77);
@@ -66,6 +67,11 @@ static void check_look(MsaLibrary *library) {
       other, 6,
       "{\"program\":\"megaslide\",\"prompt\":\"a cat\",\"model\":\"wan-huge\",\"seed\":5,\"width\":1280,"
       "\"height\":720,\"frames\":81,\"device\":\"cuda\"}");
+  room_clip(
+      huge, 3,
+      "{\"prompt\":\"a cat\",\"model\":\"starter\",\"seed\":5,\"width\":1920,\"height\":1080,\"frames\":257,"
+      "\"host_memory\":500000000}");
+  room_clip(newer, 3, "{\"program\":\"megaslide\",\"prompt\":\"a cat\",\"sampler\":\"magic\"}");
   room_clip(png, 3, "{\"prompt\":\"still\",\"fps\":8}");
   room_write(broken, "no video at all");
 
@@ -90,6 +96,12 @@ static void check_look(MsaLibrary *library) {
   g_autofree char *notes = elsewhere ? g_strjoinv(" ", elsewhere->notes) : g_strdup("");
   check_ok(elsewhere && elsewhere->params && strstr(notes, "wan-huge") && strstr(notes, "CUDA"),
            "one that was made elsewhere: %s", notes);
+
+  g_autoptr(MsaDropped) large = look(library, huge, NULL), ahead = look(library, newer, NULL);
+  check_ok(large && large->params && large->notes[0] && strstr(large->notes[0], "1920 × 1080"),
+           "one that does not fit: %s", large && large->notes[0] ? large->notes[0] : "no notes");
+  check_ok(ahead && !ahead->params && ahead->notes[0] && strstr(ahead->notes[0], "sampler"),
+           "settings of a newer program: %s", ahead && ahead->notes[0] ? ahead->notes[0] : "no notes");
 
   g_autoptr(MsaDropped) folder = look(library, png, NULL);
   check_ok(folder && folder->frames == 3 && folder->params && !strcmp(folder->params->prompt, "still"),
