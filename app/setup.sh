@@ -2,6 +2,7 @@
 # configured and built. Everything that is said here goes to standard error.
 #
 # Uses: $top (the source tree), $me (name for messages). Sets: $build (the build folder; MEGASLIDE_BUILD names another).
+# wants_window adds what the window needs; the commands do without it, so that a server is not given a desktop.
 
 build=${MEGASLIDE_BUILD:-$top/build}
 
@@ -9,6 +10,23 @@ packages=(
   gcc libc6-dev meson ninja-build pkg-config
   libjansson-dev libavformat-dev libavcodec-dev libavutil-dev libswscale-dev
 )
+
+window_packages=(
+  libgtk-4-dev libadwaita-1-dev libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev libsqlite3-dev libglib2.0-dev-bin
+  gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-libav
+  gettext desktop-file-utils adwaita-icon-theme librsvg2-common hicolor-icon-theme dbus
+  fonts-cantarell fonts-noto-core fonts-noto-cjk
+)
+# What drives the window in the tests and checks the files of the desktop.
+window_test_packages=(
+  xvfb xauth dbus-x11 at-spi2-core libatspi2.0-dev libxtst-dev libx11-dev imagemagick appstream gsettings-desktop-schemas
+)
+window=no
+
+wants_window() {
+  window=yes
+  packages+=("${window_packages[@]}" "$@")
+}
 
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 
@@ -61,7 +79,9 @@ ensure_packages() {
 ensure_built() {
   local lock
   # The lists of packages are only looked at until a build of them stands, or when that build breaks.
-  [ -f "$build/build.ninja" ] || ensure_packages || return 1
+  if [ ! -f "$build/build.ninja" ] || lacks_window; then
+    ensure_packages || return 1
+  fi
   mkdir -p "$build" || return 1
   exec {lock}>"$build/.lock"
   if ! flock -n "$lock"; then
@@ -74,7 +94,18 @@ ensure_built() {
   return $status
 }
 
+# A build that was configured when only the commands were wanted.
+lacks_window() {
+  [ $window = yes ] && [ -f "$build/build.ninja" ] && ! grep -q megaslide-studio "$build/build.ninja"
+}
+
 build_locked() {
+  if lacks_window; then
+    say "configuring $build again, with the window"
+    # What was not found is remembered; clearing the memory is what makes it be looked for again.
+    meson configure --clearcache "$build" >&2 </dev/null && meson setup --reconfigure "$build" "$top" >&2 </dev/null || return 1
+    lacks_window && { say "the window cannot be built here; see meson-logs/meson-log.txt in $build"; return 1; }
+  fi
   if [ ! -f "$build/build.ninja" ]; then
     say "configuring $build"
     meson setup "${setup_options[@]}" "$build" "$top" >&2 </dev/null || return 1

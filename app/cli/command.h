@@ -16,7 +16,8 @@ struct msa_command {
 };
 
 extern const struct msa_command msa_command_generate, msa_command_train, msa_command_models,
-    msa_command_inspect, msa_command_render_scenes, msa_command_export, msa_command_bench, msa_command_plan;
+    msa_command_inspect, msa_command_render_scenes, msa_command_export, msa_command_bench, msa_command_plan,
+    msa_command_studio;
 
 /* Set by the first SIGINT or SIGTERM; a second one ends the program at once. */
 const atomic_int *msa_cancel_flag(void);

@@ -8,8 +8,9 @@
 #include "config.h"
 
 static const struct msa_command *const commands[] = {
-    &msa_command_generate, &msa_command_train, &msa_command_plan, &msa_command_models,        &msa_command_inspect,
-    &msa_command_export,   &msa_command_bench, &msa_command_render_scenes,
+    &msa_command_studio, &msa_command_generate, &msa_command_train,
+    &msa_command_plan,   &msa_command_models,   &msa_command_inspect,
+    &msa_command_export, &msa_command_bench,    &msa_command_render_scenes,
 };
 #define COUNT (sizeof commands / sizeof commands[0])
 
