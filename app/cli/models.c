@@ -107,7 +107,8 @@ static int verify(struct msa_output *output, const struct args *args, const char
   if (status == 0)
     status = ms_model_verify(folder, error);
   return status < 0 ? status
-                    : tell_folder(output, folder, "is complete: every tensor is there with its shape");
+                    : tell_folder(output, folder,
+                                  "is complete: every tensor is there with its shape and finite values");
 }
 
 static int make_folders(const char *path, struct ms_error *error) {

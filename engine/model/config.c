@@ -174,6 +174,12 @@ static int read_attention(struct ms_attention_config *list, int layers, int head
   return 0;
 }
 
+/* Two attentions of a layer with offsets have one offset head. */
+static int share_offsets(const struct ms_attention_config *a, const struct ms_attention_config *b) {
+  return a->kind != MS_ATTENTION_DSA || b->kind != MS_ATTENTION_DSA ||
+         (a->mode == b->mode && a->groups == b->groups && !memcmp(a->window, b->window, sizeof a->window));
+}
+
 int ms_dit_config_read(struct ms_dit_config *config, const json_t *root, struct ms_error *error) {
   struct reader reader = {.object = root, .name = "", .error = error};
   const json_t *attention = json_object_get(root, "attention"),
@@ -203,6 +209,12 @@ int ms_dit_config_read(struct ms_dit_config *config, const json_t *root, struct 
   config->positions = (enum ms_positions)positions;
   read_bool(&reader, "coordinate_features", &config->coordinate_features);
   read_bool(&reader, "pooled_text", &config->pooled_text);
+  if (!reader.code && config->dim % config->heads)
+    refuse(&reader, "heads", "a divisor of \"dim\"");
+  if (!reader.code && (config->dim / config->heads % 8 || config->dim / config->heads > 256))
+    refuse(&reader, "heads", "such that dim / heads is a multiple of 8, at most 256");
+  if (config->freq_dim % 2)
+    refuse(&reader, "freq_dim", "even");
   if (reader.code)
     return reader.code;
   for (int i = 0; i < config->layers; i++)
@@ -211,10 +223,18 @@ int ms_dit_config_read(struct ms_dit_config *config, const json_t *root, struct 
                                           "attention", error)) < 0)
     return code;
   memcpy(config->coarse_attention, config->attention, sizeof config->attention);
-  if (coarse)
-    return read_attention(config->coarse_attention, config->layers, config->heads, coarse, "coarse_attention",
-                          error);
-  return 0;
+  if (!coarse)
+    return 0;
+  code = read_attention(config->coarse_attention, config->layers, config->heads, coarse, "coarse_attention",
+                        error);
+  for (int i = 0; i < config->layers && code == 0; i++)
+    if (!share_offsets(&config->attention[i], &config->coarse_attention[i]))
+      code = ms_error_set(
+          error, MS_EINPUT,
+          "\"coarse_attention\" in the model's configuration must have the mode, window and groups of "
+          "\"attention\", whose offsets it shares (layer %d of %d)",
+          i + 1, config->layers);
+  return code;
 }
 
 static json_t *write_attention(const struct ms_attention_config *attention) {

@@ -23,18 +23,20 @@ static int check_attention(const struct ms_dit_config *config, const struct ms_a
     return 0;
   for (int i = 0; i < 3; i++)
     if (attention->window[i] < 1 || attention->window[i] > 1024)
-      return ms_error_set(error, MS_EUSAGE, "attention window of layer %d: %d is not a size", layer,
-                          attention->window[i]);
+      return ms_error_set(error, MS_EUSAGE, "attention window of layer %d of %d: %d is not a size", layer + 1,
+                          config->layers, attention->window[i]);
   if (attention->kind == MS_ATTENTION_WINDOW)
     return 0;
   if (ms_dit_window_points(attention) > 4096)
-    return ms_error_set(error, MS_EUSAGE, "attention window of layer %d has more than 4096 points", layer);
+    return ms_error_set(error, MS_EUSAGE, "attention window of layer %d of %d has more than 4096 points",
+                        layer + 1, config->layers);
   if (attention->groups < 1 || config->heads % attention->groups)
-    return ms_error_set(error, MS_EUSAGE, "layer %d: %d offset groups do not divide %d heads", layer,
-                        attention->groups, config->heads);
+    return ms_error_set(error, MS_EUSAGE, "layer %d of %d: %d offset groups do not divide %d heads",
+                        layer + 1, config->layers, attention->groups, config->heads);
   for (int i = 0; i < 3; i++)
     if (!(attention->bounds[i] > 0) || !isfinite(attention->bounds[i]))
-      return ms_error_set(error, MS_EUSAGE, "layer %d: offset bounds must be above 0", layer);
+      return ms_error_set(error, MS_EUSAGE, "layer %d of %d: offset bounds must be above 0", layer + 1,
+                          config->layers);
   return 0;
 }
 
@@ -65,9 +67,10 @@ int ms_dit_check_config(const struct ms_dit_config *config, struct ms_error *err
       return code;
     if (a->kind == MS_ATTENTION_DSA && b->kind == MS_ATTENTION_DSA &&
         (a->mode != b->mode || a->groups != b->groups || memcmp(a->window, b->window, sizeof a->window)))
-      return ms_error_set(error, MS_EUSAGE,
-                          "layer %d: attention and coarse attention share offsets and need the same window",
-                          i);
+      return ms_error_set(
+          error, MS_EUSAGE,
+          "layer %d of %d: attention and coarse attention share offsets and need the same window", i + 1,
+          config->layers);
   }
   return 0;
 }

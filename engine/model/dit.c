@@ -161,7 +161,7 @@ int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int kee
     note_offsets(dit, i);
     if (atomic_load(&run->bad) && !stopped(dit, NULL))
       return ms_error_set(error, MS_ENOTFINITE,
-                          "a value that is not finite came out of layer %d of %d of the transformer", i,
+                          "a value that is not finite came out of layer %d of %d of the transformer", i + 1,
                           layers);
     if (batch->layer_done)
       batch->layer_done(batch->layer_data, i);

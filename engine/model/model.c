@@ -9,58 +9,14 @@
 
 #include "base/file.h"
 #include "model/config.h"
+#include "model/model-private.h"
 #include "weights/params-file.h"
 #include "weights/safetensors.h"
 
 #define MODEL_JSON_MAX (16u << 20)
 
-static double number_or(const json_t *object, const char *key, double fallback) {
-  const json_t *value = json_object_get(object, key);
-  return json_is_number(value) ? json_number_value(value) : fallback;
-}
-
 static int in_range(double value, double low, double high) {
   return isfinite(value) && value >= low && value <= high;
-}
-
-static int read_defaults(struct ms_model *model, const char *path, struct ms_error *error) {
-  struct ms_model_defaults *d = &model->defaults;
-  const json_t *sampling = json_object_get(model->root, "sampling");
-  const json_t *size = json_array_get(json_object_get(model->root, "sizes"), 0);
-  const json_t *frames = json_array_get(json_object_get(model->root, "frames"), 0);
-  const char *sampler = json_string_value(json_object_get(sampling, "sampler"));
-  double width = json_number_value(json_array_get(size, 0)),
-         height = json_number_value(json_array_get(size, 1));
-  double count = json_number_value(frames);
-  double values[7] = {number_or(model->root, "fps", 16),     number_or(sampling, "steps", 25),
-                      number_or(sampling, "guidance", 2),    number_or(sampling, "shift", 4),
-                      number_or(sampling, "base_side", 64),  number_or(sampling, "refine_sigma", 0.4),
-                      number_or(sampling, "refine_steps", 8)};
-  if (!size)
-    width = height = 64;
-  if (!frames)
-    count = 17;
-  if (!in_range(width, 16, 16384) || !in_range(height, 16, 16384) || !in_range(count, 1, 100000) ||
-      !in_range(values[0], 0.1, 1000) || !in_range(values[1], 1, 1000) || !in_range(values[2], 0, 100) ||
-      !in_range(values[3], 0.01, 100) || !in_range(values[4], 16, 4096) || !in_range(values[5], 0.001, 1) ||
-      !in_range(values[6], 1, 1000))
-    return ms_error_set(error, MS_EINPUT,
-                        "\"%s\": a value of \"sizes\", \"frames\", \"fps\" or \"sampling\" is out of range",
-                        path);
-  d->width = (int)width;
-  d->height = (int)height;
-  d->frames = (int)count;
-  d->fps = values[0];
-  d->steps = (int)values[1];
-  d->guidance = values[2];
-  d->shift = values[3];
-  d->base_side = (int)values[4];
-  d->refine_sigma = values[5];
-  d->refine_steps = (int)values[6];
-  d->sampler = MS_SAMPLER_EULER;
-  if (sampler && ms_sampler_kind_from_name(sampler, &d->sampler) < 0)
-    return ms_error_set(error, MS_EINPUT, "\"%s\": unknown sampler \"%s\"", path, sampler);
-  return 0;
 }
 
 int ms_model_read_file(struct ms_model *model, const char *path, struct ms_error *error) {
@@ -73,17 +29,24 @@ int ms_model_read_file(struct ms_model *model, const char *path, struct ms_error
   code = ms_file_read_all(path, MODEL_JSON_MAX, &text, &size, error);
   if (code < 0)
     return code;
+  snprintf(model->path, sizeof model->path, "%s", path);
   model->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &bad);
-  free(text);
   if (!json_is_object(model->root)) {
-    code =
-        ms_error_set(error, MS_EINPUT, "\"%s\" is not a JSON object: line %d: %s", path, bad.line, bad.text);
+    if (!text[strspn(text, " \t\r\n")])
+      code = ms_error_set(error, MS_EINPUT, "\"%.400s\" is empty", path);
+    else if (model->root)
+      code = ms_error_set(error, MS_EINPUT, "\"%.400s\" is not a JSON object", path);
+    else
+      code = ms_error_set(error, MS_EINPUT, "\"%.300s\" is not JSON: line %d: %s", path,
+                          bad.line < 1 ? 1 : bad.line, bad.text);
+    free(text);
     ms_model_release(model);
     return code;
   }
+  free(text);
   name = json_string_value(json_object_get(model->root, "name"));
   snprintf(model->name, sizeof model->name, "%s", name ? name : path);
-  code = read_defaults(model, path, error);
+  code = ms_model_read_defaults(model, error);
   if (code < 0)
     ms_model_release(model);
   return code;
@@ -114,14 +77,11 @@ static int read_channels(const struct ms_model *model, const char *key, int chan
   if (!list)
     return 0;
   if ((int)json_array_size(list) != channels)
-    return ms_error_set(error, MS_EINPUT,
-                        "\"%s/model.json\": \"%s\" must list %d numbers, one a latent channel", model->folder,
-                        key, channels);
+    return ms_error_set(error, MS_EINPUT, "\"%s\" must list %d numbers, one a latent channel", key, channels);
   for (int i = 0; i < channels; i++) {
     double value = json_number_value(json_array_get(list, (size_t)i));
     if (!in_range(value, -1e6, 1e6) || (fallback > 0 && value <= 0))
-      return ms_error_set(error, MS_EINPUT, "\"%s/model.json\": \"%s\"[%d] is out of range", model->folder,
-                          key, i);
+      return ms_error_set(error, MS_EINPUT, "\"%s[%d]\" is out of range", key, i);
     out[i] = (float)value;
   }
   return 0;
@@ -135,9 +95,7 @@ static int open_codec(struct ms_model *model, struct ms_error *error) {
     return code;
   channels = ms_codec_channels(model->codec);
   if (channels > 256)
-    return ms_error_set(error, MS_EINPUT,
-                        "\"%s/model.json\": the codec has %d channels, at most 256 are supported",
-                        model->folder, channels);
+    return ms_error_set(error, MS_EINPUT, "\"codec.channels\" is %d, at most 256 are supported", channels);
   if ((code = read_channels(model, "latent_mean", channels, 0, mean, error)) < 0 ||
       (code = read_channels(model, "latent_std", channels, 1, std, error)) < 0)
     return code;
@@ -145,37 +103,59 @@ static int open_codec(struct ms_model *model, struct ms_error *error) {
   return 0;
 }
 
-int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts,
-                       struct ms_error *error) {
+/* What one network makes the other must read. */
+static int check_parts(const struct ms_model *model, struct ms_error *error) {
+  const struct ms_dit_config *c = model->dit ? ms_dit_config(model->dit) : NULL;
+  int channels = model->codec ? ms_codec_channels(model->codec) : 0;
+  if (c && channels && c->out_channels != channels)
+    return ms_error_set(error, MS_EINPUT,
+                        "\"out_channels\" is %d, but the codec has %d latent channels (\"codec.channels\")",
+                        c->out_channels, channels);
+  if (c && channels && c->in_channels != channels)
+    return ms_error_set(error, MS_EINPUT,
+                        "\"in_channels\" is %d, but the codec has %d latent channels (\"codec.channels\")",
+                        c->in_channels, channels);
+  if (c && model->text && c->text_dim != ms_text_dim(model->text))
+    return ms_error_set(error, MS_EINPUT, "\"text_dim\" is %d, but the text encoder gives %d (\"text.dim\")",
+                        c->text_dim, ms_text_dim(model->text));
+  if (c && model->text && c->text_len < ms_text_length(model->text))
+    return ms_error_set(error, MS_EINPUT,
+                        "\"text_len\" is %d, but the text encoder gives up to %d rows (\"text.length\")",
+                        c->text_len, ms_text_length(model->text));
+  return 0;
+}
+
+static int open_parts(struct ms_model *model, unsigned parts, struct ms_error *error) {
   int code = 0;
-  if (root != model->root) {
-    json_decref(model->root);
-    model->root = json_incref(root);
-  }
-  model->compute = compute;
   if (parts & MS_MODEL_DIT) {
     struct ms_dit_config *config = malloc(sizeof *config);
     if (!config)
       return ms_error_set(error, MS_ENOMEM, "out of memory while opening the model");
-    code = ms_dit_config_read(config, root, error);
+    code = ms_dit_config_read(config, model->root, error);
     if (code == 0)
-      code = ms_dit_open(&model->dit, compute, config, error);
+      code = ms_dit_open(&model->dit, model->compute, config, error);
     free(config);
   }
   if (code == 0 && (parts & MS_MODEL_CODEC))
     code = open_codec(model, error);
   if (code == 0 && (parts & MS_MODEL_TEXT))
-    code = ms_text_open(&model->text, compute, json_object_get(root, "text"), error);
-  if (code == 0 && model->dit && model->codec &&
-      ms_dit_config(model->dit)->out_channels != ms_codec_channels(model->codec))
-    code =
-        ms_error_set(error, MS_EINPUT, "\"%s\": the DiT makes %d latent channels, the codec reads %d",
-                     model->folder, ms_dit_config(model->dit)->out_channels, ms_codec_channels(model->codec));
-  if (code == 0 && model->dit && model->text &&
-      ms_dit_config(model->dit)->text_dim != ms_text_dim(model->text))
-    code = ms_error_set(error, MS_EINPUT, "\"%s\": the DiT reads text of width %d, the text encoder gives %d",
-                        model->folder, ms_dit_config(model->dit)->text_dim, ms_text_dim(model->text));
-  return code;
+    code = ms_text_open(&model->text, model->compute, json_object_get(model->root, "text"), error);
+  return code == 0 ? check_parts(model, error) : code;
+}
+
+int ms_model_open_root(struct ms_model *model, struct ms_compute *compute, json_t *root, unsigned parts,
+                       struct ms_error *error) {
+  struct ms_error why = {0};
+  int code;
+  if (root != model->root) {
+    json_decref(model->root);
+    model->root = json_incref(root);
+  }
+  model->compute = compute;
+  code = open_parts(model, parts, &why);
+  if (code == MS_EUSAGE) /* of the network's own checks; here the values come from a file */
+    code = MS_EINPUT;
+  return code < 0 ? ms_error_set(error, code, "\"%.200s\": %s", model->path, why.message) : 0;
 }
 
 const char *ms_model_part_file(unsigned part) {

@@ -28,7 +28,8 @@ struct ms_model_defaults {
 
 struct ms_model {
   char name[128], folder[1024];
-  json_t *root; /* owned */
+  char path[1200]; /* of model.json, for messages */
+  json_t *root;    /* owned */
   struct ms_compute *compute;
   struct ms_dit *dit;
   struct ms_codec *codec;

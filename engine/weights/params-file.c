@@ -51,11 +51,45 @@ static void convert(const struct ms_tensor_view *view, enum msk_type type, void 
   }
 }
 
+/* The first value that is no finite number, or -1: exponent bits all set. */
+static int64_t first_bad(const void *values, enum msk_type type, int64_t count) {
+  enum { PIECE = 4096 };
+  for (int64_t at = 0; at < count; at += PIECE) {
+    int64_t end = count - at < PIECE ? count : at + PIECE;
+    unsigned bad = 0;
+    for (int64_t i = at; i < end; i++) {
+      uint32_t bits = type == MSK_F32 ? ((const uint32_t *)values)[i] >> 16 : ((const uint16_t *)values)[i];
+      bad |= (bits & 0x7f80) == 0x7f80;
+    }
+    for (int64_t i = at; bad && i < end; i++) {
+      uint32_t bits = type == MSK_F32 ? ((const uint32_t *)values)[i] >> 16 : ((const uint16_t *)values)[i];
+      if ((bits & 0x7f80) == 0x7f80)
+        return i;
+    }
+  }
+  return -1;
+}
+
+static int refuse_value(const struct ms_param *param, const char *path, int64_t index,
+                        struct ms_error *error) {
+  int64_t place[MS_MAX_DIMS], rest = index;
+  char text[160];
+  for (int i = param->ndim - 1; i >= 0; i--) {
+    place[i] = rest % param->dims[i];
+    rest /= param->dims[i];
+  }
+  shape_text(param->ndim, place, text, sizeof text);
+  return ms_error_set(error, MS_EINPUT,
+                      "tensor \"%.120s\" of \"%.160s\" holds a value that is not finite at index %lld, %.80s",
+                      param->name, path, (long long)index, text);
+}
+
 static int load_one(struct ms_params *params, int index, struct ms_safetensors *const *files, int count,
                     const char *prefix, struct ms_error *error) {
   const struct ms_param *param = &params->list[index];
   const struct ms_tensor_view *view = NULL;
   char name[512], wanted[160], found[160];
+  int64_t bad;
   int file;
   snprintf(name, sizeof name, "%s%s", prefix ? prefix : "", param->name);
   for (file = 0; file < count; file++) {
@@ -79,7 +113,8 @@ static int load_one(struct ms_params *params, int index, struct ms_safetensors *
   }
   convert(view, params->type, ms_params_at(params, index));
   ms_safetensors_forget(view);
-  return 0;
+  bad = first_bad(ms_params_at(params, index), params->type, param->count);
+  return bad < 0 ? 0 : refuse_value(param, ms_safetensors_path(files[file]), bad, error);
 }
 
 int ms_params_load(struct ms_params *params, struct ms_safetensors *const *files, int count,
