@@ -14,7 +14,7 @@
 struct _MsuPlayer {
   GtkWidget parent_instance;
   GtkWidget *body, *stage, *message, *message_label, *controls, *scrubber, *times;
-  GtkWidget *play_button, *speed_button, *full_button;
+  GtkWidget *play_button, *speed_label, *full_button;
   GSimpleActionGroup *actions;
   MsuFade *fade;
   MsuVideoPaintable *paintable;
@@ -63,7 +63,7 @@ static void update_times(MsuPlayer *self) {
   }
   double seconds = msu_reel_get_time(self->reel, self->frame);
   g_autofree char *text =
-      g_strdup_printf(_("%d:%05.2f  ·  %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), (int)seconds / 60,
+      g_strdup_printf(_("%d:%05.2f · %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), (int)seconds / 60,
                       seconds - (int)seconds / 60 * 60, self->frame + 1, self->frames);
   gtk_label_set_text(GTK_LABEL(self->times), text);
   msu_scrubber_set_frame(MSU_SCRUBBER(self->scrubber), self->frame);
@@ -400,8 +400,8 @@ static void set_speed(MsuPlayer *self, double speed) {
   if (speed == self->speed)
     return;
   self->speed = speed;
-  g_autofree char *text = g_strdup_printf("%g ×", speed);
-  gtk_menu_button_set_label(GTK_MENU_BUTTON(self->speed_button), text);
+  g_autofree char *text = g_strdup_printf("%g×", speed);
+  gtk_label_set_text(GTK_LABEL(self->speed_label), text);
   set_state(self, "speed", g_variant_new_double(speed));
   notify(self, PROP_SPEED);
 }
@@ -457,7 +457,7 @@ static void msu_player_class_init(MsuPlayerClass *class) {
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, scrubber);
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, times);
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, play_button);
-  gtk_widget_class_bind_template_child(widget_class, MsuPlayer, speed_button);
+  gtk_widget_class_bind_template_child(widget_class, MsuPlayer, speed_label);
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, full_button);
   gtk_widget_class_bind_template_callback(widget_class, scrub_cb);
   gtk_widget_class_bind_template_callback(widget_class, grabbed_cb);
