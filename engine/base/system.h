@@ -1,15 +1,7 @@
-/* What the operating system says of time and memory. Linux: clock_gettime, /proc/self/status, /proc/meminfo.
- */
+/* What the engine alone asks of the operating system, beside its front door. */
 #pragma once
-#include <stddef.h>
+#include "ms-system.h"
 
-double ms_seconds(void);         /* monotonic */
-size_t ms_memory_peak(void);     /* VmHWM of this process in bytes, 0 if unknown */
-size_t ms_memory_resident(void); /* VmRSS: what it holds now */
-size_t
-ms_memory_available(void); /* MemAvailable, or the control group's limit if that is less; 0 if unknown */
-/* "1.5 GiB", "320 MiB" into text (at least 32 bytes); returns text. */
-const char *ms_format_bytes(double bytes, char *text, size_t size);
 /* Gives freed memory back to the system where the C library keeps it: after work that allocated a lot once,
  * such as decoding video with several threads. */
 void ms_memory_trim(void);

@@ -1,3 +1,12 @@
-/* Time and memory as the operating system tells them, for code above the engine. */
+/* Time and memory as the operating system tells them. Linux: clock_gettime, /proc/self/status, /proc/meminfo.
+ */
 #pragma once
-#include "../base/system.h"
+#include <stddef.h>
+
+double ms_seconds(void);         /* monotonic */
+size_t ms_memory_peak(void);     /* VmHWM of this process in bytes, 0 if unknown */
+size_t ms_memory_resident(void); /* VmRSS: what it holds now */
+size_t
+ms_memory_available(void); /* MemAvailable, or the control group's limit if that is less; 0 if unknown */
+/* "1.5 GiB", "320 MiB" into text (at least 32 bytes); returns text. */
+const char *ms_format_bytes(double bytes, char *text, size_t size);

@@ -5,7 +5,7 @@
 #pragma once
 #include <libavcodec/avcodec.h>
 
-#include "media/encoder.h"
+#include "ms-media.h"
 
 /* "cannot write PATH: reason" for a code of libav*: MS_EOUTPUT, or MS_ENOMEM. */
 int ms_media_failed(const char *path, int number, struct ms_error *error);

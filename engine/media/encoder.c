@@ -1,4 +1,4 @@
-#include "media/encoder.h"
+#include "ms-media.h"
 
 #include <libavutil/opt.h>
 #include <libswscale/swscale.h>
@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "media/encoder-parts.h"
-#include "media/video.h"
 
 static const struct format {
   const char *name, *title;

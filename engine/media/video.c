@@ -1,4 +1,4 @@
-#include "media/video.h"
+#include "ms-media.h"
 
 #include <errno.h>
 #include <jansson.h>

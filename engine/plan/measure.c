@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "base/system.h"
-#include "media/encoder.h"
+#include "ms-media.h"
 #include "model/codec.h"
 #include "msk-cpu.h"
 #include "plan/plan-private.h"

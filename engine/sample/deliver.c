@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "media/encoder.h"
+#include "ms-media.h"
 #include "sample/enlarge.h"
 
 /* The upper left width x height of a decoded frame as 8-bit RGB. Returns 0 where a value is not finite. */

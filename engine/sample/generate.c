@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "base/system.h"
-#include "media/encoder.h"
+#include "ms-media.h"
 #include "model/config.h"
 #include "model/model.h"
 #include "ms-models.h"

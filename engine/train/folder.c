@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "media/video.h"
+#include "ms-media.h"
 #include "ms-train.h"
 
 #define CAPTION_FILE_MAX 65536

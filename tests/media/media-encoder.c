@@ -9,8 +9,7 @@
 
 #include "base/file.h"
 #include "harness.h"
-#include "media/encoder.h"
-#include "media/video.h"
+#include "ms-media.h"
 #include "scene.h"
 #include "scratch.h"
 

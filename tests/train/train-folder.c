@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "harness.h"
-#include "media/encoder.h"
+#include "ms-media.h"
 #include "ms-train.h"
 #include "scratch.h"
 
