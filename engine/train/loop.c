@@ -437,7 +437,7 @@ static void stop(struct loop *loop, struct ms_error *why) {
                      : "stopped while the clips were prepared, before the first step: nothing was trained");
   else if (loop->at.step == 0)
     ms_error_set(why, MS_ECANCELLED, "stopped before the first of %lld steps: nothing was trained", steps);
-  else if (save(loop, &failure) == 0)
+  else if (save(loop, &failure) == 0 && write_weights(loop, &failure) == 0) /* it can be used as it is, too */
     ms_error_set(why, MS_ECANCELLED,
                  "stopped at step %lld of %lld: --resume -o \"%.300s\" goes on from there", step, steps,
                  output);
