@@ -62,7 +62,6 @@ static gboolean has_state(const char *state) {
   return g_file_test(path, G_FILE_TEST_EXISTS);
 }
 
-/* A state that cannot be read is dropped: the same settings and seed give the same clip from the start. */
 static int generate(const struct msa_workplace *place, struct msa_task *task, const char *state,
                     const char *output, struct ms_generate_result *result, struct ms_error *error) {
   struct ms_generate_job job = msa_engine_generate_job(task->generate);
