@@ -43,9 +43,9 @@ struct ms_rates {
   double video;                    /* pixels a second that are compressed, written and verified */
   double video_seconds;            /* fixed cost of a file */
   double gradient;                 /* parameters a second whose gradients a pass of training adds up */
-  double update;                   /* parameters a second: AdamW, moving average, packing for the kernels */
-  double load;                     /* bytes of weights a second: read and packed */
-  double link, disk;               /* bytes a second between host and device, and of the disk; 0: not known */
+  double update;     /* parameters a second: gradients cleared, AdamW, average, packing for the kernels */
+  double load;       /* bytes of weights a second: read and packed */
+  double link, disk; /* bytes a second between host and device, and of the disk; 0: not known */
 };
 
 /* Measures this machine in about two seconds. Small files are written to `folder` (an existing one) and

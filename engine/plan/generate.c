@@ -21,7 +21,8 @@ static double stage_seconds(const struct clip *clip, const struct ms_stage *stag
   const struct ms_rates *rates = clip->base.rates;
   const struct ms_model *model = &clip->base.model;
   int passes = stage->steps * (stage->guidance == 1 ? 1 : 2);
-  double seconds = passes * ms_plan_pass_seconds(rates, model->dit, stage->lattice, stage->coarse, 1, 0);
+  double seconds = passes * (1 + MS_PLAN_STEP_SHARE) *
+                   ms_plan_pass_seconds(rates, model->dit, stage->lattice, stage->coarse, 1, 0);
   if (before)
     seconds += before->lattice[0] *
                (ms_codec_flops(model->codec, 1, before->lattice[1], before->lattice[2]) / rates->decode +

@@ -12,13 +12,18 @@ int ms_rates_threads(const struct ms_machine *machine);
 /* work.c: where the model FLOPs of one pass of one sample go; training: of both passes together. In inference
  * the text is encoded once a clip and left out here. */
 struct ms_plan_work {
-  double product, dense, slide; /* dense: windows too */
+  double product, dense; /* dense: windows too */
+  double slide;          /* as far from the lattice's edges, so less than its model FLOPs */
 };
 struct ms_plan_work ms_plan_pass_work(const struct ms_dit *dit, const int lattice[3], int coarse,
                                       int training);
 /* Seconds of that pass for so many samples at once. */
 double ms_plan_pass_seconds(const struct ms_rates *rates, struct ms_dit *dit, const int lattice[3],
                             int coarse, int samples, int training);
+
+/* What a step takes beyond the best pass of the network, as a part of it: most passes are not the best, and
+ * states, sampler, noise and loss come on top. Measured 0.1 to 0.15. */
+#define MS_PLAN_STEP_SHARE 0.12
 
 /* model.c: a model without its weights, and what a plan of it is held against. */
 struct ms_plan_case {

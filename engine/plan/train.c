@@ -1,4 +1,5 @@
 /* The plan of a training run. */
+#include <math.h>
 #include <string.h>
 
 #include "plan/plan-private.h"
@@ -8,6 +9,11 @@
 #define ASSUMED_CLIPS 32
 /* Noise levels that each held-out clip is judged at. */
 #define VALIDATION_SAMPLES 4
+
+/* How much faster video is read than written. */
+#define READ_OF_WRITTEN 3
+/* Bytes a second of a disk that nobody measured. */
+#define DISK_RATE 0.5e9
 
 struct training {
   struct ms_plan_case base;
@@ -20,21 +26,20 @@ static double checkpoint_bytes(const struct training *t) {
   return (double)t->parameters * (2 + 2 + 8 + (t->job.ema > 0 ? 4 : 0));
 }
 
-/* Encoding the clips once, looks at the held-out ones, checkpoints. */
-static double beside_seconds(const struct training *t, const struct ms_train_job *job, double step,
-                             const int lattice[3]) {
+/* Reading and encoding the clips once, looks at the held-out ones, checkpoints. */
+static double beside_seconds(const struct training *t, const struct ms_train_job *job, const int lattice[3]) {
   const struct ms_rates *rates = t->base.rates;
   const struct ms_model *model = &t->base.model;
   struct ms_train_bucket bucket = {.width = job->width, .height = job->height, .frames = job->frames};
-  int64_t items = ms_train_items(&bucket, t->clips, t->clips),
-          held = (int64_t)((double)t->clips * job->validation);
-  double seconds = (double)t->base.weight_bytes / rates->load, looks;
-  seconds += (double)(items + held) * lattice[0] * ms_codec_flops(model->codec, 0, lattice[1], lattice[2]) /
-             rates->encode;
-  looks = 2 + (job->validate_every > 0 ? (double)(job->steps / job->validate_every) : 0);
-  return seconds +
-         looks * (double)held * ms_plan_pass_seconds(rates, model->dit, lattice, 0, VALIDATION_SAMPLES, 0) +
-         step * (double)job->steps;
+  double held = floor((double)t->clips * job->validation);
+  double items = (double)ms_train_items(&bucket, t->clips, t->clips - (int64_t)held) + held;
+  double looks = 2 + (job->validate_every > 0 ? (double)(job->steps / job->validate_every) : 0);
+  double saves = 1 + (job->save_every > 0 ? (double)((job->steps - 1) / job->save_every) : 0);
+  double seconds = (double)t->base.weight_bytes / rates->load;
+  seconds += items * lattice[0] * ms_codec_flops(model->codec, 0, lattice[1], lattice[2]) / rates->encode;
+  seconds += items * job->width * job->height * job->frames / (READ_OF_WRITTEN * rates->video);
+  seconds += looks * held * ms_plan_pass_seconds(rates, model->dit, lattice, 0, VALIDATION_SAMPLES, 0);
+  return seconds + saves * checkpoint_bytes(t) / (rates->disk > 0 ? rates->disk : DISK_RATE);
 }
 
 static void attempt(void *data, int width, int height, int frames, int batch, struct ms_plan *plan) {
@@ -74,8 +79,9 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   plan->tokens_per_step = (int64_t)(tokens / share);
   plan->model_flops = flops / share;
   plan->flops = plan->model_flops * 4 / 3; /* each layer's forward pass is computed again */
-  plan->seconds = step / share + (double)ms_dit_params(c->model.dit)->total / c->rates->update;
-  plan->job_seconds = beside_seconds(t, &job, plan->seconds, lattice);
+  plan->seconds =
+      (1 + MS_PLAN_STEP_SHARE) * step / share + (double)ms_dit_params(c->model.dit)->total / c->rates->update;
+  plan->job_seconds = plan->seconds * (double)job.steps + beside_seconds(t, &job, lattice);
   plan->disk_bytes = (uint64_t)(checkpoint_bytes(t) * (job.keep + 1)) + c->weight_bytes;
   plan->moved_bytes = 0; /* resident: everything stays where it is computed with */
   ms_plan_place(c, &need, plan);

@@ -3,6 +3,27 @@
 
 #include "plan/plan-private.h"
 
+/* Offsets seldom use their bounds whole. */
+#define REACH_OF_BOUNDS 0.75
+
+/* Keys that 3D-DSA reads around a token, as a part of those it would read far from the lattice's edges. A
+ * token at i of L has min (i, r) + min (L - 1 - i, r) + 1 neighbours within its reach r; this is their mean
+ * over 2 r + 1. */
+static double share_in_reach(const struct ms_dit_config *config, const int lattice[3], int coarse) {
+  const struct ms_attention_config *list = coarse ? config->coarse_attention : config->attention;
+  double share = 1;
+  int layer = 0;
+  while (layer < config->layers && list[layer].kind != MS_ATTENTION_DSA)
+    layer++;
+  for (int a = 0; a < 3 && layer < config->layers; a++) {
+    double length = (double)lattice[a] / config->patch[a];
+    double reach = list[layer].window[a] / 2 + REACH_OF_BOUNDS * list[layer].bounds[a];
+    double mean = length > reach ? 2 * reach + 1 - reach * (reach + 1) / length : length;
+    share *= mean / (2 * reach + 1);
+  }
+  return share;
+}
+
 struct ms_plan_work ms_plan_pass_work(const struct ms_dit *dit, const int lattice[3], int coarse,
                                       int training) {
   struct ms_plan_work work = {
@@ -11,6 +32,7 @@ struct ms_plan_work ms_plan_pass_work(const struct ms_dit *dit, const int lattic
       .slide = ms_dit_attention_flops(dit, lattice, coarse, MS_ATTENTION_DSA),
   };
   work.product = ms_dit_forward_flops(dit, lattice, coarse) - work.dense - work.slide;
+  work.slide *= share_in_reach(ms_dit_config(dit), lattice, coarse);
   if (training) {
     work.product *= 3;
     work.dense *= 3;
