@@ -88,6 +88,12 @@ static void store_error_cb(const char *sentence, gpointer data) {
   g_signal_emit(data, signals[STORE_ERROR], 0, sentence);
 }
 
+/* A run that ended, also one that was stopped, has left a model. */
+static void job_ended_cb(MsaModels *models, MsaJob *job) {
+  if (msa_job_get_kind(job) == MSA_JOB_TRAIN)
+    msa_models_reload(models);
+}
+
 static void msa_studio_init(MsaStudio *self) {
   MSA_ASSERT_MAIN();
   self->warnings = g_new0(char *, 1);
@@ -100,6 +106,8 @@ static void msa_studio_init(MsaStudio *self) {
   self->planner = msa_planner_new(self->folders, self->models);
   self->runs = g_list_store_new(MSA_TYPE_RUN);
   self->queue = msa_queue_new(self->store, self->engine, self->library, self->models, self->runs);
+  g_signal_connect_object(self->queue, "job-ended", G_CALLBACK(job_ended_cb), self->models,
+                          G_CONNECT_SWAPPED);
 }
 
 MsaStudio *msa_studio_new(void) {

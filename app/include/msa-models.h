@@ -1,4 +1,4 @@
-/* The models that are here: those that came with the program and the person's own. */
+/* The models that are here: those that came with the program, the person's own, what training runs made. */
 #pragma once
 #include "msa-export.h"
 #include <gio/gio.h>
@@ -22,7 +22,12 @@ double msa_model_get_fps(MsaModel *model);
 double msa_model_get_guidance(MsaModel *model);
 const char *msa_model_get_verdict(MsaModel *model);
 gboolean msa_model_get_fits(MsaModel *model);
-gboolean msa_model_get_own(MsaModel *model); /* in the person's folder, so it can be removed */
+gboolean msa_model_get_own(MsaModel *model);     /* in the person's folder, so it can be removed */
+gboolean msa_model_get_trained(MsaModel *model); /* the result of a training run, which keeps it */
+/* What a job is to call it by ("model" of its parameters): its name, or its folder where a name is not
+ * enough.
+ */
+const char *msa_model_get_reference(MsaModel *model);
 /* Prompts that show what it knows, NULL-terminated, at least three for the starter ("examples" of its
  * model.json); and sizes it was trained at as "192x128" (from its model.json, may be empty). */
 const char *const *msa_model_get_examples(MsaModel *model);
@@ -32,7 +37,7 @@ const char *const *msa_model_get_sizes(MsaModel *model);
 #define MSA_TYPE_MODELS (msa_models_get_type())
 G_DECLARE_FINAL_TYPE(MsaModels, msa_models, MSA, MODELS, GObject)
 void msa_models_reload(MsaModels *models);                      /* looks at the folders again */
-MsaModel *msa_models_find(MsaModels *models, const char *name); /* borrowed, by name or folder; NULL */
+MsaModel *msa_models_find(MsaModels *models, const char *name); /* borrowed; by reference or folder; NULL */
 /* Copies a model folder (or the folder of the file that is named) into the person's own after checking every
  * tensor. A name that is taken gets a number. progress as in msa-export.h, may be NULL. A cancelled or failed
  * import leaves nothing. */

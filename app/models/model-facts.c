@@ -27,7 +27,7 @@ gboolean msa_model_facts_equal(const struct msa_model_facts *a, const struct msa
          g_strv_equal((const char *const *)a->sizes, (const char *const *)b->sizes) &&
          a->parameters == b->parameters && a->bytes == b->bytes && a->width == b->width &&
          a->height == b->height && a->frames == b->frames && a->steps == b->steps && a->fps == b->fps &&
-         a->guidance == b->guidance && a->own == b->own;
+         a->guidance == b->guidance && a->own == b->own && a->trained == b->trained;
 }
 
 /* The file as text, "" if there is none. */
@@ -73,11 +73,24 @@ static char **read_sizes(const json_t *root) {
 
 struct listing {
   GPtrArray *facts;
-  gboolean own;
+  gboolean own, trained;
 };
+
+/* A run's folder has its description first and its weights last. */
+static gboolean is_whole(const char *folder) {
+  static const char *const files[] = {"dit.safetensors", "codec.safetensors", "text.safetensors"};
+  for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+    g_autofree char *path = g_build_filename(folder, files[i], NULL);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+      return FALSE;
+  }
+  return TRUE;
+}
 
 static void found_cb(void *data, const struct ms_model_info *info) {
   const struct listing *listing = data;
+  if (listing->trained && !is_whole(info->folder))
+    return;
   struct msa_model_facts *facts = g_new0(struct msa_model_facts, 1);
   json_t *root = json_loads(info->json, 0, NULL);
   const json_t *guidance = json_object_get(json_object_get(root, "sampling"), "guidance");
@@ -98,11 +111,12 @@ static void found_cb(void *data, const struct ms_model_info *info) {
   facts->fps = info->fps;
   facts->guidance = json_is_number(guidance) ? json_number_value(guidance) : 2; /* as the engine */
   facts->own = listing->own;
+  facts->trained = listing->trained;
   json_decref(root);
   g_ptr_array_add(listing->facts, facts);
 }
 
-GPtrArray *msa_model_facts_list(const char *own_folder) {
+GPtrArray *msa_model_facts_list(const char *own_folder, const char *runs_folder) {
   GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)msa_model_facts_free);
   struct listing listing = {.facts = list};
   char data[4096];
@@ -116,5 +130,8 @@ GPtrArray *msa_model_facts_list(const char *own_folder) {
   }
   listing.own = TRUE;
   ms_models_list(own_folder, found_cb, &listing);
+  listing.own = FALSE;
+  listing.trained = TRUE;
+  ms_models_list(runs_folder, found_cb, &listing);
   return list;
 }

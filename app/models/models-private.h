@@ -11,12 +11,13 @@ struct msa_model_facts {
   guint64 bytes;
   int width, height, frames, steps;
   double fps, guidance;
-  gboolean own;
+  gboolean own, trained;
 };
 void msa_model_facts_free(struct msa_model_facts *facts);
 gboolean msa_model_facts_equal(const struct msa_model_facts *a, const struct msa_model_facts *b);
-/* Of struct msa_model_facts: those of the program, then the person's own. Blocks; off the main thread. */
-GPtrArray *msa_model_facts_list(const char *own_folder);
+/* Of struct msa_model_facts: those of the program, the person's own, those that training runs made. Blocks;
+ * off the main thread. */
+GPtrArray *msa_model_facts_list(const char *own_folder, const char *runs_folder);
 
 /* Takes the facts. */
 MsaModel *msa_model_new(struct msa_model_facts *facts);

@@ -137,6 +137,14 @@ gboolean msa_model_get_own(MsaModel *model) {
   return model->facts->own;
 }
 
+gboolean msa_model_get_trained(MsaModel *model) {
+  return model->facts->trained;
+}
+
+const char *msa_model_get_reference(MsaModel *model) {
+  return model->facts->trained ? model->facts->folder : model->facts->name;
+}
+
 const char *const *msa_model_get_examples(MsaModel *model) {
   return (const char *const *)model->facts->examples;
 }

@@ -22,7 +22,7 @@
 
 struct _MsaModels {
   GObject parent;
-  char *own, *trash;
+  char *own, *runs, *trash;
   GPtrArray *models; /* of MsaModel */
   guint reload;      /* number of the last look; an older one that comes later is not used */
 };
@@ -52,6 +52,7 @@ G_DEFINE_FINAL_TYPE_WITH_CODE(MsaModels, msa_models, G_TYPE_OBJECT,
 static void msa_models_finalize(GObject *object) {
   MsaModels *models = MSA_MODELS(object);
   g_free(models->own);
+  g_free(models->runs);
   g_free(models->trash);
   g_ptr_array_unref(models->models);
   G_OBJECT_CLASS(msa_models_parent_class)->finalize(object);
@@ -68,6 +69,7 @@ static void msa_models_init(MsaModels *models) {
 MsaModels *msa_models_new(const struct msa_studio_folders *folders) {
   MsaModels *models = g_object_new(MSA_TYPE_MODELS, NULL);
   models->own = g_strdup(folders->models);
+  models->runs = g_strdup(folders->runs);
   models->trash = g_build_filename(folders->home, "trash", NULL);
   msa_models_reload(models);
   return models;
@@ -76,7 +78,7 @@ MsaModels *msa_models_new(const struct msa_studio_folders *folders) {
 MsaModel *msa_models_find(MsaModels *models, const char *name) {
   for (guint i = 0; name && i < models->models->len; i++) {
     MsaModel *model = models->models->pdata[i];
-    if (!strcmp(msa_model_get_name(model), name) || !strcmp(msa_model_get_folder(model), name))
+    if (!strcmp(msa_model_get_reference(model), name) || !strcmp(msa_model_get_folder(model), name))
       return model;
   }
   return NULL;
@@ -107,7 +109,9 @@ static void take_facts(MsaModels *models, GPtrArray *facts) {
 }
 
 static void list_work(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
-  g_task_return_pointer(task, msa_model_facts_list(data), (GDestroyNotify)g_ptr_array_unref);
+  const MsaModels *models = source; /* its folders never change */
+  g_task_return_pointer(task, msa_model_facts_list(models->own, models->runs),
+                        (GDestroyNotify)g_ptr_array_unref);
 }
 
 static void listed_cb(GObject *source, GAsyncResult *result, gpointer data) {
@@ -120,7 +124,6 @@ static void listed_cb(GObject *source, GAsyncResult *result, gpointer data) {
 void msa_models_reload(MsaModels *models) {
   MSA_ASSERT_MAIN();
   g_autoptr(GTask) task = g_task_new(models, NULL, listed_cb, GUINT_TO_POINTER(++models->reload));
-  g_task_set_task_data(task, g_strdup(models->own), g_free);
   g_task_run_in_thread(task, list_work);
 }
 

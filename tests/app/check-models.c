@@ -44,6 +44,14 @@ static gboolean has_two(gpointer data) {
   return g_list_model_get_n_items(data) == 2;
 }
 
+static gboolean has_three(gpointer data) {
+  return g_list_model_get_n_items(data) == 3;
+}
+
+static gboolean has_none(gpointer data) {
+  return g_list_model_get_n_items(data) == 0;
+}
+
 static gboolean has_one(gpointer data) {
   return g_list_model_get_n_items(data) == 1;
 }
@@ -208,6 +216,29 @@ static void check_newest(MsaPlanner *planner) {
   g_object_unref(training);
 }
 
+static void check_trained(MsaModels *models) {
+  static const char *const files[] = {"model.json", "codec.safetensors", "text.safetensors",
+                                      "dit.safetensors"};
+  g_autofree char *run = g_build_filename(folders->runs, "mine", NULL);
+  const guint before = g_list_model_get_n_items(G_LIST_MODEL(models));
+  g_mkdir_with_parents(run, 0700);
+  for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+    g_autofree char *from = g_build_filename(SOURCE_DATA "/models/starter", files[i], NULL),
+                    *to = g_build_filename(run, files[i], NULL);
+    copy(from, to, G_MAXINT);
+    msa_models_reload(models);
+    if (i < 3)
+      room_until(has_none, models, 0.3);
+    check_ok(i == 3 || g_list_model_get_n_items(G_LIST_MODEL(models)) == before,
+             "a run whose %s was written is %s", files[i], i < 3 ? "no model yet" : "a model");
+  }
+  check_ok(room_until(has_three, models, 10), "and is listed");
+  MsaModel *model = msa_models_find(models, run);
+  check_ok(model && msa_model_get_trained(model) && !msa_model_get_own(model) &&
+               !strcmp(msa_model_get_reference(model), run) && !strcmp(msa_model_get_name(model), "mine"),
+           "under its name, called by its folder");
+}
+
 int main(int argc, char **argv) {
   room_begin(argc, argv);
   folders = msa_studio_folders_new();
@@ -218,6 +249,7 @@ int main(int argc, char **argv) {
   check_newest(planner);
   check_import(models);
   check_remove(models);
+  check_trained(models);
   g_object_unref(planner);
   g_object_unref(models);
   msa_studio_folders_free(folders);

@@ -154,7 +154,7 @@ MsaGenerateParams *msu_form_dup_params(MsuForm *self, char **problem) {
   if (!*params->negative)
     g_clear_pointer(&params->negative, g_free);
   g_free(params->model);
-  params->model = self->shown ? g_strdup(msa_model_get_name(self->shown)) : NULL;
+  params->model = self->shown ? g_strdup(msa_model_get_reference(self->shown)) : NULL;
   params->frames = msu_length_row_get_frames(self->length);
   msu_advanced_write(self->advanced, params);
   if (!msu_size_row_get_size(self->size, &params->width, &params->height))

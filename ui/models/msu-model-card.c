@@ -131,7 +131,9 @@ GtkWidget *msu_model_card_new(MsaModel *model) {
   const gboolean own = msa_model_get_own(model);
   self->model = g_object_ref(model);
   gtk_label_set_text(self->name, msa_model_get_name(model));
-  gtk_label_set_text(self->origin, own ? _("Yours") : _("Comes with the program"));
+  gtk_label_set_text(self->origin, own                            ? _("Yours")
+                                   : msa_model_get_trained(model) ? _("Trained here")
+                                                                  : _("Comes with the program"));
   gtk_label_set_markup(self->summary,
                        *summary ? summary : _("It has no card that says what it is good for."));
   gtk_label_set_text(self->facts, facts);

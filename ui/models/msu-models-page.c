@@ -181,7 +181,7 @@ static void use_cb(MsuModelsPage *self, const char *prompt, MsuModelCard *card) 
   MsuWindow *window = msu_window_of(GTK_WIDGET(self));
   g_autoptr(MsaGenerateParams) params = msa_generate_params_new();
   g_free(params->model);
-  params->model = g_strdup(msa_model_get_name(msu_model_card_get_model(card)));
+  params->model = g_strdup(msa_model_get_reference(msu_model_card_get_model(card)));
   g_free(params->prompt);
   params->prompt = g_strdup(prompt);
   if (window)
