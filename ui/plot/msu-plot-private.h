@@ -15,7 +15,7 @@ void msu_plot_axis_set_extent(MsuPlotAxis *axis, gpointer plot, double low, doub
 
 struct msu_curve {
   MsaSeries *series; /* owned */
-  char *label;       /* owned */
+  char *label;       /* owned; NULL: the curve is not named */
   enum msu_curve_kind kind;
   guint color;
   gulong handler;

@@ -209,6 +209,8 @@ static void draw_header(const struct msu_scene *scene, GtkSnapshot *snapshot, Pa
     const struct msu_curve *curve = g_ptr_array_index(scene->curves, i - 1);
     GdkRGBA color = msu_palette(curve->color, dark);
     struct msu_points points = msu_curve_points(curve);
+    if (!curve->label)
+      continue;
     char number[MSU_NUMBER_ROOM];
     gssize at =
         isnan(scene->cross) ? (gssize)points.length - 1 : point_at_cross(scene, &points, round(scene->cross));
@@ -247,7 +249,7 @@ static void draw_box(const struct msu_scene *scene, GtkSnapshot *snapshot, Pango
     const struct msu_curve *curve = g_ptr_array_index(scene->curves, i);
     struct msu_points points = msu_curve_points(curve);
     gssize at = point_at_cross(scene, &points, cross);
-    if (at < 0)
+    if (at < 0 || !curve->label)
       continue;
     g_string_append_printf(names, "%s%s", rows ? "\n" : "", curve->label);
     g_string_append_printf(values, "%s%s", rows ? "\n" : "",
