@@ -1,4 +1,5 @@
 #include "window/msu-application.h"
+#include "widgets/msu-stacks.h"
 #include "window/msu-notifier.h"
 #include "window/msu-preferences.h"
 #include "window/msu-settings.h"
@@ -148,6 +149,7 @@ static void startup(GApplication *application) {
   };
   MsuApplication *self = MSU_APPLICATION(application);
   G_APPLICATION_CLASS(msu_application_parent_class)->startup(application);
+  msu_stacks_tell_hidden_pages();
   g_action_map_add_action_entries(G_ACTION_MAP(self), actions, G_N_ELEMENTS(actions), self);
   add_shortcuts(GTK_APPLICATION(self));
   load_styles();
