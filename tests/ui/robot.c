@@ -36,10 +36,10 @@ static int matches(const char *name, const char *pattern) {
   return strcmp(name, pattern) == 0;
 }
 
+/* GTK 4.8 says "showing" of windows alone; what is hidden, or lies on a page that is, is not "visible". */
 static int shows(AtspiAccessible *widget) {
   AtspiStateSet *states = atspi_accessible_get_state_set(widget);
-  const int yes = states && atspi_state_set_contains(states, ATSPI_STATE_SHOWING) &&
-                  atspi_state_set_contains(states, ATSPI_STATE_VISIBLE);
+  const int yes = states && atspi_state_set_contains(states, ATSPI_STATE_VISIBLE);
   g_clear_object(&states);
   return yes;
 }
