@@ -7,6 +7,7 @@
 #include "core/bridge.h"
 #include "core/errors.h"
 #include "core/main-thread.h"
+#include "core/quiet.h"
 #include "ms-train.h"
 
 struct _MsaDatasetClip {
@@ -317,7 +318,7 @@ void msa_dataset_check_async(const char *folder, const char *missing_caption, GL
   check->known = g_ptr_array_new_with_free_func(g_object_unref);
   g_task_set_source_tag(task, msa_dataset_check_async);
   g_task_set_task_data(task, check, check_free);
-  g_task_run_in_thread(task, check_work);
+  msa_task_run_quietly(task, check_work);
 }
 
 gboolean msa_dataset_check_finish(GAsyncResult *result, GError **error) {

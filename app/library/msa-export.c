@@ -6,6 +6,7 @@
 
 #include "core/bridge.h"
 #include "core/errors.h"
+#include "core/quiet.h"
 #include "export/export-work.h"
 #include "library/export-private.h"
 
@@ -119,7 +120,7 @@ void msa_export_async(const char *clip, const char *output, const char *format, 
   g_task_set_task_data(task, export, export_free);
   /* a file that is verified and in its place stays, also if the cancel comes then */
   g_task_set_check_cancellable(task, FALSE);
-  g_task_run_in_thread(task, work);
+  msa_task_run_quietly(task, work);
 }
 
 gboolean msa_export_finish(GAsyncResult *result, GError **error) {

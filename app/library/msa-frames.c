@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "core/errors.h"
+#include "core/quiet.h"
 #include "ms-media.h"
 
 #define CACHE_BYTES ((gsize)64 << 20)
@@ -213,6 +214,7 @@ static void serve(gpointer data, gpointer unused) {
   struct ms_video *video = NULL;
   struct ms_error error = {0};
   struct stat file;
+  msa_be_quiet();
   if (g_task_return_error_if_cancelled(task))
     return;
   if (stat(load->path, &file) < 0)
@@ -254,7 +256,7 @@ void msa_frames_load_async(const char *path, int side, int most, GCancellable *c
   g_mutex_lock(&loads.lock);
   if (!loads.pool) {
     loads.entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, entry_free);
-    loads.pool = g_thread_pool_new(serve, NULL, LOADERS, FALSE, NULL);
+    loads.pool = g_thread_pool_new(serve, NULL, LOADERS, TRUE, NULL);
     g_thread_pool_set_sort_function(loads.pool, newest_first, NULL);
   }
   load->number = ++loads.number;

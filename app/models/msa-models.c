@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/folders.h"
 #include "core/main-thread.h"
+#include "core/quiet.h"
 #include "core/words.h"
 #include "library/trash.h"
 #include "models/models-private.h"
@@ -265,7 +266,7 @@ void msa_models_import_async(MsaModels *models, const char *from, MsaExportProgr
   g_task_set_source_tag(task, msa_models_import_async);
   g_task_set_task_data(task, import, import_free);
   g_task_set_check_cancellable(task, FALSE); /* a model that is whole in its place stays */
-  g_task_run_in_thread(task, import_work);
+  msa_task_run_quietly(task, import_work);
 }
 
 gboolean msa_models_import_finish(MsaModels *models, GAsyncResult *result, GError **error) {
