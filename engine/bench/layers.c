@@ -1,11 +1,13 @@
 /* Whole DiT layers: the time of a network with three layers less that of one with a single layer, halved, so
  * that embedding and head do not count. Self-attention is dense, windowed or 3D-DSA; the share of 3D-DSA with
- * its offset head in its layer is told in a row of its own: what the layer takes beyond the same layer with
- * 1x1x1 windows, whose attention costs next to nothing. */
+ * its offset head in its layer is told in a row of its own: what the layer takes beyond the windowed one,
+ * whose attention, timed alone, is taken off. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "bench/bench-private.h"
 #include "model/dit.h"
 
@@ -22,31 +24,33 @@ static const struct layer_shape shapes[] = {
 static const struct {
   const char *name;
   struct ms_attention_config config;
-  int backward;
 } kinds[] = {
-    {"dense", {.kind = MS_ATTENTION_DENSE}, 1},
-    {"window 1x1x1", {.kind = MS_ATTENTION_WINDOW, .window = {1, 1, 1}}, 0},
-    {"window 3x4x4", {.kind = MS_ATTENTION_WINDOW, .window = {3, 4, 4}}, 1},
+    {"dense", {.kind = MS_ATTENTION_DENSE}},
+    {"window 3x4x4", {.kind = MS_ATTENTION_WINDOW, .window = {3, 4, 4}}},
     {"dsa shift 3x5x5",
      {.kind = MS_ATTENTION_DSA,
       .mode = MSK_SLIDE_SHIFT,
       .window = {3, 5, 5},
       .bounds = {1, 4, 4},
-      .groups = 4},
-     1},
+      .groups = 4}},
     {"dsa point 3x5x5",
      {.kind = MS_ATTENTION_DSA,
       .mode = MSK_SLIDE_POINT,
       .window = {3, 5, 5},
       .bounds = {1, 4, 4},
-      .groups = 4},
-     1},
+      .groups = 4}},
 };
+
+#define MOST_SAMPLES 16
+#define LEAST_ROUNDS 4
+#define SPEND_SECONDS 0.8
 
 struct layer_case {
   struct ms_dit *dit;
   struct ms_dit_batch batch;
-  float *velocity, *grad;
+  float *latents, *text, *velocity, *grad, times[MOST_SAMPLES];
+  const float *texts[MOST_SAMPLES];
+  int rows[MOST_SAMPLES];
   int code;
   struct ms_error *error;
 };
@@ -65,21 +69,41 @@ static void run_both(void *data) {
     c->code = ms_dit_backward(c->dit, &c->batch, c->velocity, c->grad, NULL, NULL, c->error);
 }
 
-/* Seconds of forward, and of forward and backward, of a network with so many layers. The offset heads' last
- * weights are random, so that windows slide and stretch. */
-static int time_network(struct ms_bench_run *run, const struct layer_shape *shape, int kind, int layers,
-                        double seconds[2], double *flops) {
+/* Weights as random ones start, but matrices from a short list of numbers: drawing each would take longer
+ * than the benchmark. The offset heads' last weights are not zero, so that windows slide and stretch. */
+static int fill_weights(struct ms_compute *compute, struct ms_params *params) {
+  enum { PIECE = 4096 };
+  float *normals = ms_bench_floats(PIECE), *values = ms_bench_floats(PIECE);
+  uint16_t *data = params->data;
+  for (int i = 0; normals && values && i < params->count; i++) {
+    const struct ms_param *param = &params->list[i];
+    double fan_in = (double)param->count / (double)param->dims[0],
+           scale = param->kind == MS_PARAM_MATRIX ? 1 / sqrt(fan_in) : 0.02;
+    for (int64_t j = 0; j < PIECE; j++)
+      values[j] = param->start == MS_START_ONE ? 1 : (float)(scale * normals[j]);
+    for (int64_t at = 0; at < param->count; at += PIECE) {
+      int64_t n = param->count - at < PIECE ? param->count - at : PIECE;
+      compute->adamw.f32_to_bf16(values, data + param->offset + at, n);
+    }
+  }
+  free(normals);
+  free(values);
+  return normals && values ? 0 : MS_ENOMEM;
+}
+
+/* A network with so many layers and a batch for it. Close also after a failure. */
+static int open_case(struct ms_bench_run *run, const struct layer_shape *shape, int kind, int layers,
+                     struct layer_case *c) {
   struct ms_dit_config *config = calloc(1, sizeof *config);
-  struct layer_case c = {.error = run->error};
-  struct ms_params *params;
   int64_t volume = (int64_t)shape->lattice[0] * shape->lattice[1] * shape->lattice[2] * 16 * shape->samples;
-  float *latents = ms_bench_floats(volume),
-        *text = ms_bench_floats((int64_t)shape->text_len * shape->text_dim), times[16];
-  const float *texts[16];
-  int rows[16];
-  if (!config || !latents || !text)
-    c.code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of layers");
-  if (c.code == 0) {
+  int code = config ? 0 : MS_ENOMEM;
+  *c = (struct layer_case){.error = run->error};
+  c->latents = ms_bench_floats(volume);
+  c->velocity = ms_bench_floats(volume);
+  c->text = ms_bench_floats((int64_t)shape->text_len * shape->text_dim);
+  if (code == 0 && (!c->latents || !c->velocity || !c->text))
+    code = MS_ENOMEM;
+  if (code == 0) {
     *config = (struct ms_dit_config){.dim = shape->dim,
                                      .ffn = shape->ffn,
                                      .heads = shape->heads,
@@ -93,46 +117,89 @@ static int time_network(struct ms_bench_run *run, const struct layer_shape *shap
                                      .eps = 1e-6f};
     for (int i = 0; i < layers; i++)
       config->attention[i] = config->coarse_attention[i] = kinds[kind].config;
-    c.code = ms_dit_open(&c.dit, &run->compute, config, run->error);
+    code = ms_dit_open(&c->dit, &run->compute, config, run->error);
   }
-  if (c.code == 0) {
-    params = ms_dit_params(c.dit);
-    for (int i = 0; i < params->count; i++)
-      if (strstr(params->list[i].name, ".offset.out.weight")) {
-        params->list[i].start = MS_START_FAN_IN;
-        params->list[i].start_scale = 1;
-      }
-    c.code = ms_params_allocate(params, MSK_BF16, run->error);
-  }
-  if (c.code == 0) {
-    ms_params_randomize(params, 7);
-    c.grad = kinds[kind].backward ? ms_bench_bytes((size_t)params->total * sizeof *c.grad) : NULL;
-    c.velocity = ms_bench_floats(volume);
-    if (!c.velocity || (kinds[kind].backward && !c.grad))
-      c.code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of layers");
-  }
-  if (c.code == 0)
-    c.code = ms_dit_prepare(c.dit, MSK_PRECISION_BF16, kinds[kind].backward, run->error);
-  if (c.code == 0) {
-    for (int i = 0; i < shape->samples; i++) {
-      times[i] = 500;
-      texts[i] = text;
-      rows[i] = shape->text_len;
-    }
-    c.batch = (struct ms_dit_batch){
-        .samples = shape->samples, .latents = latents, .timesteps = times, .text = texts, .text_rows = rows};
-    memcpy(c.batch.lattice, shape->lattice, sizeof c.batch.lattice);
-    *flops = ms_dit_forward_flops(c.dit, shape->lattice, 0) * shape->samples;
-    seconds[0] = ms_bench_time(run_forward, &c);
-    seconds[1] = kinds[kind].backward && c.code == 0 ? ms_bench_time(run_both, &c) : 0;
-  }
-  free(c.grad);
-  free(c.velocity);
-  ms_dit_close(&c.dit);
-  free(latents);
-  free(text);
   free(config);
-  return c.code;
+  if (code == 0)
+    code = ms_params_allocate(ms_dit_params(c->dit), MSK_BF16, run->error);
+  if (code == 0) {
+    struct ms_params *params = ms_dit_params(c->dit);
+    c->grad = ms_bench_bytes((size_t)params->total * sizeof *c->grad);
+    if (!c->grad || fill_weights(&run->compute, params) < 0)
+      code = MS_ENOMEM;
+  }
+  if (code == 0)
+    code = ms_dit_prepare(c->dit, MSK_PRECISION_BF16, 1, run->error);
+  for (int i = 0; i < shape->samples; i++) {
+    c->times[i] = 500;
+    c->texts[i] = c->text;
+    c->rows[i] = shape->text_len;
+  }
+  c->batch = (struct ms_dit_batch){.samples = shape->samples,
+                                   .latents = c->latents,
+                                   .timesteps = c->times,
+                                   .text = c->texts,
+                                   .text_rows = c->rows};
+  memcpy(c->batch.lattice, shape->lattice, sizeof c->batch.lattice);
+  return code == MS_ENOMEM ? ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of layers")
+                           : code;
+}
+
+static void close_case(struct layer_case *c) {
+  free(c->grad);
+  free(c->velocity);
+  free(c->latents);
+  free(c->text);
+  ms_dit_close(&c->dit);
+}
+
+/* Best seconds of fn on both networks, in turn, so that what else the machine does disturbs them alike. */
+static void time_pair(void (*fn)(void *data), struct layer_case cases[2], double best[2]) {
+  double spent = 0;
+  best[0] = best[1] = 1e30;
+  for (int i = 0; i < 1000 && (i < LEAST_ROUNDS || spent < SPEND_SECONDS); i++)
+    for (int k = 0; k < 2; k++) {
+      double start = ms_seconds(), seconds;
+      fn(&cases[k]);
+      seconds = ms_seconds() - start;
+      spent += seconds;
+      best[k] = seconds < best[k] ? seconds : best[k];
+    }
+}
+
+/* Seconds of one layer's forward pass, and of both passes, and the former's FLOPs. */
+static int time_layer(struct ms_bench_run *run, const struct layer_shape *shape, int kind, double *forward,
+                      double *both, double *flops) {
+  struct layer_case cases[2] = {0};
+  double best[2];
+  int code = open_case(run, shape, kind, 1, &cases[0]);
+  if (code == 0)
+    code = open_case(run, shape, kind, 3, &cases[1]);
+  if (code == 0) {
+    *flops = (ms_dit_forward_flops(cases[1].dit, shape->lattice, 0) -
+              ms_dit_forward_flops(cases[0].dit, shape->lattice, 0)) /
+             2 * shape->samples;
+    time_pair(run_forward, cases, best);
+    *forward = (best[1] - best[0]) / 2;
+    time_pair(run_both, cases, best);
+    *both = (best[1] - best[0]) / 2;
+    code = cases[0].code < 0 ? cases[0].code : cases[1].code;
+  }
+  close_case(&cases[0]);
+  close_case(&cases[1]);
+  return code;
+}
+
+/* A windowed layer without its attention. */
+static int rest_of_layer(struct ms_bench_run *run, const struct layer_shape *shape, double layer,
+                         double *rest) {
+  static const int64_t window[3] = {3, 4, 4};
+  const int64_t lattice[3] = {shape->lattice[0], shape->lattice[1] / 2, shape->lattice[2] / 2};
+  double attention = ms_bench_window(run, lattice, window, shape->heads, shape->dim / shape->heads);
+  if (attention < 0)
+    return (int)attention;
+  *rest = layer - shape->samples * attention;
+  return 0;
 }
 
 int ms_bench_layers(struct ms_bench_run *run) {
@@ -140,27 +207,22 @@ int ms_bench_layers(struct ms_bench_run *run) {
     const struct layer_shape *shape = &shapes[s];
     double bare = 0;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-      double one[2] = {0}, three[2] = {0}, flops_one = 0, flops_three = 0, forward, both, flops;
+      double forward = 0, both = 0, flops = 0;
       char label[96];
-      int code = time_network(run, shape, (int)k, 1, one, &flops_one);
-      if (code == 0)
-        code = time_network(run, shape, (int)k, 3, three, &flops_three);
+      int code = time_layer(run, shape, (int)k, &forward, &both, &flops);
       if (code == 0)
         code = ms_bench_cancelled(run);
       if (code < 0)
         return code;
-      forward = (three[0] - one[0]) / 2;
-      both = (three[1] - one[1]) / 2;
-      flops = (flops_three - flops_one) / 2;
       snprintf(label, sizeof label, "%s, %d tokens, %s", shape->name,
                shape->samples * shape->lattice[0] * shape->lattice[1] * shape->lattice[2] / 4, kinds[k].name);
-      if (k == 1)
-        bare = forward;
+      if (kinds[k].config.kind == MS_ATTENTION_WINDOW &&
+          (code = rest_of_layer(run, shape, forward, &bare)) < 0)
+        return code;
       ms_bench_row(run, "layer forward", label, run->compute.product[MSK_PRECISION_BF16].name, forward, flops,
                    0, "bf16");
-      if (kinds[k].backward)
-        ms_bench_row(run, "layer forward + backward", label, run->compute.product[MSK_PRECISION_BF16].name,
-                     both, 3 * flops, 0, "bf16");
+      ms_bench_row(run, "layer forward + backward", label, run->compute.product[MSK_PRECISION_BF16].name,
+                   both, 3 * flops, 0, "bf16");
       if (kinds[k].config.kind == MS_ATTENTION_DSA && forward > bare) {
         snprintf(label, sizeof label, "%s, %s: %.0f %% of its layer", shape->name, kinds[k].name,
                  100 * (forward - bare) / forward);
