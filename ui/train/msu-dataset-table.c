@@ -143,9 +143,14 @@ guint msu_dataset_table_count_usable(MsuDatasetTable *table) {
   return count(table, TRUE);
 }
 
-guint msu_dataset_table_count_unusable(MsuDatasetTable *table) {
+guint msu_dataset_table_count_uncaptioned(MsuDatasetTable *table) {
+  guint n = 0;
   g_return_val_if_fail(MSU_IS_DATASET_TABLE(table), 0);
-  return count(table, FALSE);
+  for (guint i = 0; i < g_list_model_get_n_items(G_LIST_MODEL(table->rows)); i++) {
+    g_autoptr(MsaDatasetClip) clip = g_list_model_get_item(G_LIST_MODEL(table->rows), i);
+    n += msa_dataset_clip_get_frames(clip) > 0 && !*msa_dataset_clip_get_caption(clip);
+  }
+  return n;
 }
 
 /* Cells. */
@@ -212,11 +217,13 @@ static void name_setup_cb(GtkListItemFactory *factory, GtkListItem *item, gpoint
             *reason = new_label(0, "unusable");
   gtk_label_set_ellipsize(GTK_LABEL(name), PANGO_ELLIPSIZE_MIDDLE);
   gtk_label_set_width_chars(GTK_LABEL(name), 14);
+  gtk_label_set_max_width_chars(GTK_LABEL(name), 20);
   gtk_widget_add_css_class(reason, "caption");
   gtk_label_set_wrap(GTK_LABEL(reason), TRUE);
   gtk_label_set_lines(GTK_LABEL(reason), 2);
   gtk_label_set_ellipsize(GTK_LABEL(reason), PANGO_ELLIPSIZE_END);
   gtk_label_set_width_chars(GTK_LABEL(reason), 14);
+  gtk_label_set_max_width_chars(GTK_LABEL(reason), 24);
   gtk_widget_set_valign(box, GTK_ALIGN_CENTER);
   gtk_box_append(GTK_BOX(box), name);
   gtk_box_append(GTK_BOX(box), reason);

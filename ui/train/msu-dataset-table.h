@@ -16,4 +16,5 @@ void msu_dataset_table_check(MsuDatasetTable *table, const char *folder, const c
 const char *msu_dataset_table_get_folder(MsuDatasetTable *table); /* NULL: none */
 gboolean msu_dataset_table_is_checking(MsuDatasetTable *table);
 guint msu_dataset_table_count_usable(MsuDatasetTable *table);
-guint msu_dataset_table_count_unusable(MsuDatasetTable *table);
+/* Videos without a caption. */
+guint msu_dataset_table_count_uncaptioned(MsuDatasetTable *table);

@@ -28,19 +28,17 @@ static MsaTrainParams *current_params(MsuNewRun *self) {
 
 static char *find_problem(MsuNewRun *self) {
   MsuDatasetTable *table = MSU_DATASET_TABLE(self->table);
-  guint bad = msu_dataset_table_count_unusable(table);
+  guint bare = msu_dataset_table_count_uncaptioned(table);
   if (msu_dataset_table_is_checking(table))
     return g_strdup(_("The clips are being looked at."));
   if (msu_dataset_table_count_usable(table) == 0)
     return g_strdup(_("There is no clip to learn from."));
-  if (bad && g_strcmp0(self->captions, "error") == 0)
+  if (bare && g_strcmp0(self->captions, "error") == 0)
     return g_strdup_printf(
-        ngettext("%u clip cannot be used. Write its caption, or choose below what happens to clips "
-                 "without one.",
-                 "%u clips cannot be used. Write their captions, or choose below what happens to "
-                 "clips without one.",
-                 bad),
-        bad);
+        ngettext("%u clip has no caption. Write one, or choose what is done under Missing captions.",
+                 "%u clips have no caption. Write them, or choose what is done under Missing captions.",
+                 bare),
+        bare);
   return msu_recipe_get_problem(MSU_RECIPE(self->recipe));
 }
 
