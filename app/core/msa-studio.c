@@ -105,7 +105,8 @@ static void msa_studio_init(MsaStudio *self) {
   self->models = msa_models_new(self->folders);
   self->planner = msa_planner_new(self->folders, self->models);
   self->runs = g_list_store_new(MSA_TYPE_RUN);
-  self->queue = msa_queue_new(self->store, self->engine, self->library, self->models, self->runs);
+  self->queue =
+      msa_queue_new(self->store, self->engine, self->library, self->models, self->planner, self->runs);
   g_signal_connect_object(self->queue, "job-ended", G_CALLBACK(job_ended_cb), self->models,
                           G_CONNECT_SWAPPED);
 }

@@ -25,3 +25,7 @@ void msa_library_use_prompt(MsaLibrary *library, const char *prompt);
 
 MsaModels *msa_models_new(const struct msa_studio_folders *folders); /* starts to look at the folders */
 MsaPlanner *msa_planner_new(const struct msa_studio_folders *folders, MsaModels *models);
+/* Seconds that a whole job (one of the two) will take, < 0: not known; beside what the window asks for. */
+void msa_planner_estimate_async(MsaPlanner *planner, const MsaGenerateParams *generate,
+                                const MsaTrainParams *train, GAsyncReadyCallback callback, gpointer data);
+double msa_planner_estimate_finish(GAsyncResult *result);

@@ -4,14 +4,11 @@
 #include <glib/gi18n-lib.h>
 #include <glib/gstdio.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 
 #include "core/main-thread.h"
+#include "core/quiet.h"
 #include "models/models-private.h"
 #include "models/plan-work.h"
-
-/* Of the thread that measures; it must not be felt in the window. */
-#define NICE 10
 
 /* What workers share with the planner, and outlives it if they do. */
 struct bench {
@@ -177,7 +174,7 @@ static gpointer measure_thread(gpointer data) {
   const struct ms_hooks hooks = {.cancel = &bench->cancel};
   g_autofree char *path = g_build_filename(bench->cache, "rates.json", NULL);
   struct ms_rates rates;
-  setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+  msa_be_quiet();
   int code = ms_rates_load(&rates, path, &machine, NULL);
   if (code < 0) {
     const char *folder = g_mkdir_with_parents(bench->cache, 0777) == 0 ? bench->cache : g_get_tmp_dir();
@@ -298,6 +295,29 @@ void msa_planner_generate_async(MsaPlanner *planner, const MsaGenerateParams *pa
 void msa_planner_train_async(MsaPlanner *planner, const MsaTrainParams *params, GAsyncReadyCallback callback,
                              gpointer data) {
   ask(planner, &planner->trainings, NULL, msa_train_params_copy(params), callback, data);
+}
+
+/* For the queue: any number at once, none drives out another. */
+static void estimate_work(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
+  request_work(task, source, task, cancellable);
+}
+
+void msa_planner_estimate_async(MsaPlanner *planner, const MsaGenerateParams *generate,
+                                const MsaTrainParams *train, GAsyncReadyCallback callback, gpointer data) {
+  g_autoptr(GTask) task = g_task_new(planner, NULL, callback, data);
+  struct request *request = g_new0(struct request, 1);
+  MSA_ASSERT_MAIN();
+  request->bench = bench_ref(planner->bench);
+  request->generate = msa_generate_params_copy(generate);
+  request->train = msa_train_params_copy(train);
+  g_task_set_source_tag(task, msa_planner_estimate_async);
+  g_task_set_task_data(task, request, request_free);
+  g_task_run_in_thread(task, estimate_work);
+}
+
+double msa_planner_estimate_finish(GAsyncResult *result) {
+  g_autoptr(MsaPlan) plan = g_task_propagate_pointer(G_TASK(result), NULL);
+  return plan ? plan->seconds : -1;
 }
 
 MsaPlan *msa_planner_finish(MsaPlanner *planner, GAsyncResult *result, GError **error) {

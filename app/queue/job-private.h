@@ -16,5 +16,6 @@ void msa_job_take_news(MsaJob *job, const struct msa_news *news);
 void msa_job_begin(MsaJob *job);
 /* Time passes between two reports. */
 void msa_job_tick(MsaJob *job);
-/* Seconds that a waiting job will take, for its own "seconds-left"; < 0: not known. */
+/* Seconds of the whole job, for its "seconds-left" while it waits; < 0: not known. */
 void msa_job_set_estimate(MsaJob *job, double seconds);
+double msa_job_get_estimate(MsaJob *job);

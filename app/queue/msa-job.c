@@ -18,6 +18,7 @@ struct _MsaJob {
   double seconds_left; /* as told */
   double told_left;    /* of the last report, at that time */
   gint64 told_at;
+  double estimate; /* of the whole job */
   char *error, *skipped;
   MsaFrames *preview;
   MsaClip *clip;
@@ -109,7 +110,7 @@ static void msa_job_class_init(MsaJobClass *klass) {
 
 static void msa_job_init(MsaJob *self) {
   self->phase = "";
-  self->seconds_left = self->told_left = -1;
+  self->seconds_left = self->told_left = self->estimate = -1;
 }
 
 static void notify(MsaJob *self, int property) {
@@ -138,10 +139,9 @@ void msa_job_set_state(MsaJob *self, enum msa_job_state state, const char *error
     self->fraction = 1;
     notify(self, P_FRACTION);
   }
-  if (state != MSA_JOB_RUNNING && state != MSA_JOB_STOPPING) {
+  if (state != MSA_JOB_RUNNING && state != MSA_JOB_STOPPING)
     self->told_left = -1;
-    msa_job_tick(self);
-  }
+  msa_job_tick(self);
   notify(self, P_STATE);
 }
 
@@ -186,13 +186,20 @@ void msa_job_begin(MsaJob *self) {
 /* Between two reports the time left runs down, so that a clock on the screen does not stand still. */
 void msa_job_tick(MsaJob *self) {
   double left = self->told_left;
-  if (left > 0)
+  if (self->state == MSA_JOB_QUEUED && self->estimate >= 0)
+    left = self->estimate * (1 - self->fraction);
+  else if (left > 0)
     left = MAX(0, left - (double)(g_get_monotonic_time() - self->told_at) / G_USEC_PER_SEC);
   set_seconds_left(self, left);
 }
 
 void msa_job_set_estimate(MsaJob *self, double seconds) {
-  set_seconds_left(self, seconds < 0 ? -1 : seconds);
+  self->estimate = seconds;
+  msa_job_tick(self);
+}
+
+double msa_job_get_estimate(MsaJob *job) {
+  return job->estimate;
 }
 
 /* Of the whole job. A clip's report tells the time that passed and that is left, a training run's the steps.

@@ -19,6 +19,7 @@ struct _MsaQueue {
   struct msa_engine *engine;
   MsaLibrary *library;
   MsaModels *models;
+  MsaPlanner *planner;
   GListStore *runs;
   GPtrArray *jobs;        /* of MsaJob */
   GPtrArray *interrupted; /* of MsaJob, borrowed from jobs: go on when the queue does */
@@ -63,6 +64,7 @@ enum { JOB_ENDED, SIGNALS };
 static guint signals[SIGNALS];
 
 static void start_next(MsaQueue *self);
+static void ask_again(MsaQueue *self);
 
 static void msa_queue_get_property(GObject *object, guint id, GValue *value, GParamSpec *spec) {
   MsaQueue *self = MSA_QUEUE(object);
@@ -110,6 +112,7 @@ static void msa_queue_dispose(GObject *object) {
   g_clear_object(&self->runs);
   g_clear_object(&self->library);
   g_clear_object(&self->models);
+  g_clear_object(&self->planner);
   G_OBJECT_CLASS(msa_queue_parent_class)->dispose(object);
 }
 
@@ -142,12 +145,15 @@ static void msa_queue_init(MsaQueue *self) {
 }
 
 MsaQueue *msa_queue_new(struct msa_store *store, struct msa_engine *engine, MsaLibrary *library,
-                        MsaModels *models, GListStore *runs) {
+                        MsaModels *models, MsaPlanner *planner, GListStore *runs) {
   MsaQueue *self = g_object_new(MSA_TYPE_QUEUE, NULL);
   self->store = store;
   self->engine = engine;
   self->library = g_object_ref(library);
   self->models = g_object_ref(models);
+  self->planner = g_object_ref(planner);
+  g_signal_connect_object(planner, "notify::ready", G_CALLBACK(ask_again), self, G_CONNECT_SWAPPED);
+  g_signal_connect_object(models, "items-changed", G_CALLBACK(ask_again), self, G_CONNECT_SWAPPED);
   self->runs = g_object_ref(runs);
   return self;
 }
@@ -208,11 +214,46 @@ static MsaRun *find_run(MsaQueue *self, gint64 id) { /* borrowed */
 
 /* Time left. */
 
-static double estimate(MsaQueue *self, MsaJob *job) {
-  double seconds = msa_job_get_train(job)
-                       ? msa_estimate_train(G_LIST_MODEL(self->runs), msa_job_get_train(job))
-                       : msa_estimate_generate(self->library, self->models, msa_job_get_generate(job));
-  return seconds < 0 ? -1 : seconds * (1 - msa_job_get_fraction(job));
+static double by_experience(MsaQueue *self, MsaJob *job) {
+  return msa_job_get_train(job)
+             ? msa_estimate_train(G_LIST_MODEL(self->runs), msa_job_get_train(job))
+             : msa_estimate_generate(self->library, self->models, msa_job_get_generate(job));
+}
+
+static void update_time(MsaQueue *self);
+
+struct asking {
+  MsaQueue *queue;
+  MsaJob *job;
+};
+
+/* A plan counts what this job needs; experience stands in where the machine's rates are not known yet. */
+static void estimated_cb(GObject *source, GAsyncResult *result, gpointer data) {
+  struct asking *asking = data;
+  const double seconds = msa_planner_estimate_finish(result);
+  if (seconds >= 0 && asking->queue->library) {
+    msa_job_set_estimate(asking->job, seconds);
+    update_time(asking->queue);
+  }
+  g_object_unref(asking->queue);
+  g_object_unref(asking->job);
+  g_free(asking);
+}
+
+static void ask_estimate(MsaQueue *self, MsaJob *job) {
+  struct asking *asking = g_new(struct asking, 1);
+  *asking = (struct asking){g_object_ref(self), g_object_ref(job)};
+  msa_job_set_estimate(job, by_experience(self, job));
+  msa_planner_estimate_async(self->planner, msa_job_get_generate(job), msa_job_get_train(job), estimated_cb,
+                             asking);
+}
+
+/* The rates are known, or a model is there. */
+static void ask_again(MsaQueue *self) {
+  for (guint i = 0; i < self->jobs->len; i++)
+    if (self->jobs->pdata[i] != self->running)
+      ask_estimate(self, self->jobs->pdata[i]);
+  update_time(self);
 }
 
 static void update_time(MsaQueue *self) {
@@ -221,8 +262,6 @@ static void update_time(MsaQueue *self) {
   for (guint i = 0; i < self->jobs->len; i++) {
     MsaJob *job = self->jobs->pdata[i];
     const enum msa_job_state state = msa_job_get_state(job);
-    if (state == MSA_JOB_QUEUED)
-      msa_job_set_estimate(job, estimate(self, job));
     if (state != MSA_JOB_QUEUED && state != MSA_JOB_RUNNING && state != MSA_JOB_STOPPING)
       continue;
     known = known && msa_job_get_seconds_left(job) >= 0;
@@ -421,6 +460,7 @@ static void added_cb(GObject *source, GAsyncResult *result, gpointer data) {
     if (msa_job_get_train(adding->job))
       add_run(self, adding, folder);
     insert_job(self, adding->job, self->jobs->len);
+    ask_estimate(self, adding->job);
     update_time(self);
     start_next(self);
   }
@@ -596,6 +636,7 @@ gboolean msa_queue_edit_job(MsaQueue *self, MsaJob *job, const MsaGenerateParams
     return FALSE;
   json = msa_generate_params_to_json(params);
   msa_job_set_generate(job, params);
+  ask_estimate(self, job);
   msa_store_set_job_params(self->store, msa_job_get_id(job), json);
   update_time(self);
   return TRUE;
@@ -645,7 +686,7 @@ void msa_queue_fill(MsaQueue *self, GPtrArray *rows) {
     self->paused = self->paused_by_itself = TRUE;
     notify(self, P_PAUSED);
   }
-  update_time(self);
+  ask_again(self);
   start_next(self);
 }
 
