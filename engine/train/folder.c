@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "ms-media.h"
 #include "ms-train.h"
 
@@ -124,28 +125,12 @@ static int only_clips(const struct dirent *entry) {
   return !is_helper_file(entry->d_name);
 }
 
-/* File names may hold any bytes: those that would move a terminal's cursor are written as \\n or \\x1b. */
-static const char *shown_name(const char *name, char *text, size_t size) {
-  size_t used = 0;
-  for (; *name && used + 5 < size; name++) {
-    unsigned char c = (unsigned char)*name;
-    if (c == '\n')
-      used += (size_t)snprintf(text + used, size - used, "\\n");
-    else if (c < 32 || c == 127)
-      used += (size_t)snprintf(text + used, size - used, "\\x%02x", c);
-    else
-      text[used++] = (char)c;
-  }
-  text[used] = 0;
-  return text;
-}
-
 /* A line of the table of clips. */
 static void log_check(const struct ms_hooks *hooks, const struct ms_clip_check *check) {
   char line[1024], name[400], verdict[300];
   if (!hooks || !hooks->log)
     return;
-  shown_name(check->name, name, sizeof name);
+  ms_text_printable(check->name, name, sizeof name);
   if (!check->usable)
     snprintf(verdict, sizeof verdict, "skipped: %s", check->reason);
   else
@@ -207,7 +192,7 @@ static int read_caption(const char *path, char **caption, struct ms_error *error
 static void set_aside(struct ms_clip_check *check, const char *reason) {
   char shown[256];
   check->usable = 0;
-  snprintf(check->reason, sizeof check->reason, "%s", shown_name(reason, shown, sizeof shown));
+  snprintf(check->reason, sizeof check->reason, "%s", ms_text_printable(reason, shown, sizeof shown));
 }
 
 /* Looks at one file. *caption is owned by the caller. Returns 0, or an error that is not about this file; a
@@ -219,7 +204,7 @@ static int check_file(const char *path, enum ms_missing_caption on_missing, stru
   char shown[400];
   int code = ms_video_open(&video, path, &why), captioned;
   *caption = NULL;
-  shown_name(path, shown, sizeof shown);
+  ms_text_printable(path, shown, sizeof shown);
   if (code == 0)
     code = ms_video_count(video, &why);
   if (code == 0 && ms_video_info(video)->frames < 1)
@@ -365,7 +350,7 @@ static int refuse_empty(const char *path, struct dirent **entries, int entry_cou
   for (int i = 0; i < entry_count && i < 5; i++) {
     char name[64];
     used += (size_t)snprintf(seen + used, used < sizeof seen ? sizeof seen - used : 0, "%s%.40s",
-                             i ? ", " : "", shown_name(entries[i]->d_name, name, sizeof name));
+                             i ? ", " : "", ms_text_printable(entries[i]->d_name, name, sizeof name));
   }
   return ms_error_set(error, MS_EINPUT, "no clip in \"%s\" can be used: %s%s", path,
                       entry_count ? "it holds " : "there is no video file in it", seen);

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "ms-generate.h"
 #include "train/checkpoint.h"
 #include "train/memory.h"
@@ -31,6 +32,7 @@ struct loop {
   const struct ms_machine *machine;
   const struct ms_hooks *hooks;
   struct ms_train_result *result;
+  const struct ms_clip_source *source;
   struct ms_split split;
   struct ms_store stores[MS_TRAIN_MAX_BUCKETS], held_out;
   int64_t *orders[MS_TRAIN_MAX_BUCKETS], epochs[MS_TRAIN_MAX_BUCKETS];
@@ -251,15 +253,27 @@ static int train_batch(struct loop *loop, int b, int64_t step, int micro, int64_
   return code;
 }
 
+/* A clip as a person knows it: its file, or its number among those of the source, from 1. */
+static const char *clip_name(const struct loop *loop, int64_t clip, char *text, size_t size) {
+  char name[256];
+  if (loop->source->read_identity &&
+      loop->source->read_identity(loop->source->data, clip, name, sizeof name, NULL, NULL) == 0)
+    return ms_text_printable(name, text, size);
+  snprintf(text, size, "%lld", (long long)clip + 1);
+  return text;
+}
+
 /* Not finite: the step is skipped and its clips are named; several in a row end the run. */
 static int skip_step(struct loop *loop, int b, const int64_t *items, int samples, const struct ms_error *why,
                      struct ms_error *error) {
   char message[700];
   int n = snprintf(message, sizeof message, "step %lld skipped: %.300s; clips", (long long)loop->at.step + 1,
                    why->message);
-  for (int i = 0; i < samples && n < (int)sizeof message - 24; i++)
-    n += snprintf(message + n, sizeof message - (size_t)n, " %lld",
-                  (long long)loop->stores[b].clips[items[i]]);
+  for (int i = 0; i < samples && n < (int)sizeof message - 80; i++) {
+    char name[64];
+    n += snprintf(message + n, sizeof message - (size_t)n, "%s%s", i ? ", " : " ",
+                  clip_name(loop, loop->stores[b].clips[items[i]], name, sizeof name));
+  }
   log_line(loop, MS_LOG_WARNING, message);
   if (++loop->bad_steps >= BAD_STEPS_IN_A_ROW)
     return ms_error_set(error, MS_ENOTFINITE,
@@ -464,6 +478,7 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
                         .machine = machine,
                         .hooks = hooks,
                         .result = result,
+                        .source = source,
                         .start = ms_seconds()};
   code = fill_stores(loop, source, &why);
   ms_memory_trim();

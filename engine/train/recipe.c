@@ -57,34 +57,35 @@ static int read_phase(const json_t *phase, struct ms_train_job *job, struct ms_e
   return ms_recipe_phase(phase, job, error);
 }
 
-/* Every phase must fit before the first begins. */
-static int check_memory(const struct ms_model *model, const json_t *recipe,
-                        const struct ms_clip_source *source, const struct ms_machine *machine,
-                        size_t *planned, struct ms_error *error) {
+/* Every phase must fit before the first stage begins. */
+static int check_memory(struct ms_compute *compute, const json_t *recipe, const struct ms_clip_source *source,
+                        const char *output, const struct ms_machine *machine, size_t *planned,
+                        struct ms_error *error) {
   const struct ms_train_clips clips = {source->count, source->read_mask != NULL};
   const json_t *phases = json_object_get(recipe, "dit");
-  int code = 0;
+  struct ms_model model = {0};
+  int code = ms_model_read(&model, output, error);
+  if (code == 0)
+    code = ms_model_open_root(&model, compute, model.root, MS_MODEL_ALL, error);
   for (size_t i = 0; i < json_array_size(phases) && code == 0; i++) {
     struct ms_train_job job;
     size_t bytes = 0;
     code = read_phase(json_array_get(phases, i), &job, error);
     if (code == 0)
-      code = ms_train_memory_check(model, &job, &clips, machine, &bytes, error);
+      code = ms_train_memory_check(&model, &job, &clips, machine, &bytes, error);
     *planned = bytes > *planned ? bytes : *planned;
   }
+  ms_model_release(&model);
   return code;
 }
 
-static int open_for_phases(struct ms_model *model, struct ms_compute *compute, const json_t *recipe,
-                           const struct ms_clip_source *source, const char *output,
-                           const struct ms_machine *machine, size_t *planned, struct ms_error *error) {
+static int open_for_phases(struct ms_model *model, struct ms_compute *compute, const char *output,
+                           struct ms_error *error) {
   int code;
   ms_model_release(model);
   code = ms_model_read(model, output, error);
   if (code == 0)
     code = ms_model_open_root(model, compute, model->root, MS_MODEL_ALL, error);
-  if (code == 0)
-    code = check_memory(model, recipe, source, machine, planned, error);
   if (code == 0)
     code = ms_model_load_part(model, MS_MODEL_CODEC, MSK_F32, output, error);
   if (code == 0)
@@ -135,11 +136,12 @@ int ms_train_recipe(const char *path, const char *output, int resume, const stru
   struct ms_model model = {0};
   json_t *recipe = NULL;
   size_t planned = 0;
-  int code = ms_recipe_read(path, &recipe, error);
+  int code = ms_recipe_read(path, &recipe, error), opened;
   memset(result, 0, sizeof *result);
   result->loss = result->validation_loss = result->first_validation_loss = NAN;
   if (code == 0)
     code = ms_train_output_open(output, resume, error);
+  opened = code == 0;
   if (code == 0)
     code = ms_compute_open(&compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
   if (code == 0) {
@@ -157,9 +159,14 @@ int ms_train_recipe(const char *path, const char *output, int resume, const stru
     }
   }
   if (code == 0)
+    code = check_memory(&compute, recipe, source, output, machine, &planned, error);
+  /* Only what this run began: a folder that was refused belongs to somebody. */
+  if (code < 0 && opened && !resume)
+    ms_train_output_discard(output);
+  if (code == 0)
     code = make_parts(&model, &compute, recipe, source, output, hooks, error);
   if (code == 0)
-    code = open_for_phases(&model, &compute, recipe, source, output, machine, &planned, error);
+    code = open_for_phases(&model, &compute, output, error);
   if (code == 0)
     code = run_phases(&model, recipe, path, source, output, machine, hooks, result, error);
   result->planned_host_bytes = planned;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/system.h"
+#include "base/text.h"
 
 #define CAPTION_MAX 1024
 
@@ -112,14 +113,12 @@ static int encode_item(struct filling *f, int64_t clip, uint32_t variant, float 
 }
 
 static void tell_encoded(const struct filling *f, const char *name, const char *why) {
-  char message[400];
-  snprintf(message, sizeof message, "%s is encoded at %dx%d: %s", name, f->request.width, f->request.height,
-           why);
-  for (char *c = message; *c; c++) /* a file's name may hold anything */
-    if ((unsigned char)*c < 32 || *c == 127)
-      *c = '?';
-  if (f->hooks && f->hooks->log)
-    f->hooks->log(f->hooks->data, MS_LOG_INFO, message);
+  char message[400], shown[280];
+  if (!f->hooks || !f->hooks->log)
+    return;
+  snprintf(message, sizeof message, "%s is encoded at %dx%d: %s",
+           ms_text_printable(name, shown, sizeof shown), f->request.width, f->request.height, why);
+  f->hooks->log(f->hooks->data, MS_LOG_INFO, message);
 }
 
 /* The same through the cache. number: the clip's place in the list. */
