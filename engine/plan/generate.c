@@ -4,6 +4,7 @@
 
 #include "plan/plan-private.h"
 #include "sample/memory.h"
+#include "sample/settings.h"
 
 /* Bytes a pixel of a compressed clip, and of the states saved beside it: two, and one being written. */
 #define VIDEO_BYTES_A_PIXEL 0.15
@@ -69,34 +70,19 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   ms_plan_judge(plan);
 }
 
-static void resolve(struct clip *clip, const struct ms_generate_job *job) {
-  const struct ms_model_defaults *d = &clip->base.model.defaults;
-  struct ms_generate_job *r = &clip->job;
-  *r = *job;
-  if (!r->width) {
-    r->width = d->width;
-    r->height = d->height;
-  }
-  r->frames = r->frames ? r->frames : d->frames;
-  r->fps = r->fps > 0 ? r->fps : d->fps;
-  r->steps = r->steps ? r->steps : d->steps;
-  r->guidance = r->guidance >= 0 ? r->guidance : d->guidance;
-}
-
 int ms_plan_generate(const struct ms_generate_job *job, const struct ms_machine *machine,
                      const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
   struct clip clip;
-  int code = ms_plan_check_clip(job->width, job->height, job->frames, error);
-  if (code == 0 && (job->steps < 0 || job->steps > MS_GENERATE_MAX_STEPS))
-    code = ms_error_set(error, MS_EUSAGE, "%d steps: from 1 to %d are possible", job->steps,
-                        MS_GENERATE_MAX_STEPS);
+  int code = ms_settings_check(job, error);
   if (code < 0)
     return code;
   code = ms_plan_open(&clip.base, job->model, job->attention, machine, rates, error);
+  clip.job = *job;
+  if (code == 0)
+    code = ms_settings_resolve(&clip.job, &clip.base.model.defaults, error);
   if (code == 0) {
     struct ms_plan found = {0};
     const struct ms_params *params = ms_dit_params(clip.base.model.dit);
-    resolve(&clip, job);
     found.steps = clip.job.steps;
     found.fps = clip.job.fps;
     for (int i = 0; i < params->count; i++)

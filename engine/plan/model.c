@@ -143,18 +143,3 @@ void ms_plan_judge(struct ms_plan *plan) {
       plan->short_bytes = held[i].need - held[i].have;
     }
 }
-
-int ms_plan_check_clip(int width, int height, int frames, struct ms_error *error) {
-  if (width % 2 || height % 2 || (width == 0) != (height == 0))
-    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be even", width,
-                        height);
-  if (width && (width < MS_GENERATE_MIN_SIDE || height < MS_GENERATE_MIN_SIDE ||
-                width > MS_GENERATE_MAX_SIDE || height > MS_GENERATE_MAX_SIDE))
-    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: sizes from %dx%d to %dx%d can", width,
-                        height, MS_GENERATE_MIN_SIDE, MS_GENERATE_MIN_SIDE, MS_GENERATE_MAX_SIDE,
-                        MS_GENERATE_MAX_SIDE);
-  if (frames < 0 || frames > MS_GENERATE_MAX_FRAMES)
-    return ms_error_set(error, MS_EUSAGE, "%d frames cannot be made: from 1 to %d can", frames,
-                        MS_GENERATE_MAX_FRAMES);
-  return 0;
-}

@@ -43,7 +43,6 @@ void ms_plan_limits(const struct ms_plan_case *c, const char *output, struct ms_
 void ms_plan_place(const struct ms_plan_case *c, const struct ms_memory *need, struct ms_plan *plan);
 /* Holds the plan's bytes against its limits: fits, short_of, short_bytes. */
 void ms_plan_judge(struct ms_plan *plan);
-int ms_plan_check_clip(int width, int height, int frames, struct ms_error *error);
 
 /* suggest.c: fills plan->suggestions. attempt makes the plan of the job with these sizes. */
 typedef void (*ms_plan_attempt_fn)(void *data, int width, int height, int frames, int batch,

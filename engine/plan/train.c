@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "plan/plan-private.h"
+#include "sample/settings.h"
+#include "train/loop.h"
 #include "train/memory.h"
 
 /* Of a data set that nobody has counted. */
@@ -89,11 +91,12 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
 }
 
 static int check_job(const struct ms_train_job *job, struct ms_error *error) {
-  if (job->steps < 1 || job->batch < 1 || job->batch > 4096 || job->accumulate < 1 || job->bucket_count < 0 ||
-      job->bucket_count > MS_TRAIN_MAX_BUCKETS)
-    return ms_error_set(error, MS_EUSAGE,
-                        "steps, batch and accumulate must be 1 or more (batch at most 4096)");
-  return ms_plan_check_clip(job->width, job->height, job->frames, error);
+  struct ms_generate_job clip = ms_generate_job_default();
+  int code = ms_train_check_job(job, error);
+  clip.width = job->width;
+  clip.height = job->height;
+  clip.frames = job->frames;
+  return code < 0 ? code : ms_settings_check(&clip, error);
 }
 
 int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms_machine *machine,

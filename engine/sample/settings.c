@@ -1,5 +1,6 @@
 #include "sample/settings.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,4 +97,55 @@ int ms_settings_read(struct ms_generate_job *job, const json_t *json, const char
   job->frames = (int)whole_of(&reader, "frames", 1, MS_GENERATE_MAX_FRAMES);
   job->fps = number_of(&reader, "fps", 1e-6, MS_GENERATE_MAX_FPS);
   return reader.code;
+}
+
+int ms_settings_check(const struct ms_generate_job *job, struct ms_error *error) {
+  if (job->width < 0 || job->height < 0 || (job->width == 0) != (job->height == 0))
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: width and height must be positive",
+                        job->width, job->height);
+  if (job->width && (job->width % 2 || job->height % 2))
+    return ms_error_set(error, MS_EUSAGE,
+                        "size %dx%d cannot be made: width and height must be even (try %dx%d)", job->width,
+                        job->height, job->width + job->width % 2, job->height + job->height % 2);
+  if (job->width && (job->width < MS_GENERATE_MIN_SIDE || job->height < MS_GENERATE_MIN_SIDE ||
+                     job->width > MS_GENERATE_MAX_SIDE || job->height > MS_GENERATE_MAX_SIDE))
+    return ms_error_set(error, MS_EUSAGE, "size %dx%d cannot be made: sizes from 64x64 to %dx%d can",
+                        job->width, job->height, MS_GENERATE_MAX_SIDE, MS_GENERATE_MAX_SIDE);
+  if (job->frames < 0 || job->frames > MS_GENERATE_MAX_FRAMES)
+    return ms_error_set(error, MS_EUSAGE, "%d frames cannot be made: from 1 to %d can", job->frames,
+                        MS_GENERATE_MAX_FRAMES);
+  if (job->steps < 0 || job->steps > MS_GENERATE_MAX_STEPS)
+    return ms_error_set(error, MS_EUSAGE, "%d steps: from 1 to %d are possible", job->steps,
+                        MS_GENERATE_MAX_STEPS);
+  if (job->seed > MS_MAX_SEED)
+    return ms_error_set(error, MS_EUSAGE, "seed %lld is out of range: at most %lld", (long long)job->seed,
+                        (long long)MS_MAX_SEED);
+  if (!isfinite(job->fps) || job->fps < 0 || job->fps > MS_GENERATE_MAX_FPS || !isfinite(job->guidance) ||
+      job->guidance > MS_GENERATE_MAX_GUIDANCE || !isfinite(job->shift) || job->shift < 0 ||
+      job->shift > MS_GENERATE_MAX_SHIFT)
+    return ms_error_set(
+        error, MS_EUSAGE,
+        "fps, guidance or shift is out of range (fps up to 1000, guidance up to 100, shift up to 1000)");
+  return 0;
+}
+
+int ms_settings_resolve(struct ms_generate_job *job, const struct ms_model_defaults *d,
+                        struct ms_error *error) {
+  static const char *const samplers[] = {"euler", "unipc", "dpmpp"};
+  enum ms_sampler_kind kind;
+  if (!job->width) {
+    job->width = d->width;
+    job->height = d->height;
+  }
+  job->frames = job->frames ? job->frames : d->frames;
+  job->fps = job->fps > 0 ? job->fps : d->fps;
+  job->steps = job->steps ? job->steps : d->steps;
+  job->guidance = job->guidance >= 0 ? job->guidance : d->guidance;
+  job->shift = job->shift > 0 ? job->shift : d->shift;
+  job->negative = job->negative ? job->negative : "";
+  job->sampler = job->sampler ? job->sampler : samplers[d->sampler];
+  if (ms_sampler_kind_from_name(job->sampler, &kind) < 0)
+    return ms_error_set(error, MS_EUSAGE, "there is no sampler \"%s\": use euler, unipc or dpmpp",
+                        job->sampler);
+  return 0;
 }

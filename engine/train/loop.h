@@ -12,3 +12,6 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
                   struct ms_train_result *result, struct ms_error *error);
 /* MS_EUSAGE: the run has done more steps than are asked for. */
 int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct ms_error *error);
+/* MS_EUSAGE: a value that no run can have, or a method that this version cannot train. Folders are not looked
+ * at. */
+int ms_train_check_job(const struct ms_train_job *job, struct ms_error *error);

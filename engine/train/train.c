@@ -44,9 +44,7 @@ void ms_train_job_init(struct ms_train_job *job) {
                                .on_missing_caption = MS_CAPTION_ERROR};
 }
 
-static int check_job(const struct ms_train_job *job, struct ms_error *error) {
-  if (!job->output || !job->output[0])
-    return ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
+int ms_train_check_job(const struct ms_train_job *job, struct ms_error *error) {
   if (job->steps < 1 || job->batch < 1 || job->batch > 4096 || job->accumulate < 1)
     return ms_error_set(error, MS_EUSAGE,
                         "steps, batch and accumulate must be 1 or more (batch at most 4096)");
@@ -72,8 +70,10 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   struct ms_train_clips clips;
   size_t planned = 0;
   char folder[1024];
-  int code = check_job(&job, error), own_source = 0, own_output = 0;
+  int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0;
   memset(result, 0, sizeof *result);
+  if (code == 0 && (!job.output || !job.output[0]))
+    code = ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
   if (code == 0)
     code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)
