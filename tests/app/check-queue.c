@@ -25,6 +25,26 @@ static gboolean order_is(MsaStudio *studio, const char *letters) {
   return good;
 }
 
+static gboolean has_time(gpointer data) {
+  return msa_queue_get_seconds_left(data) > 0;
+}
+
+/* Once the machine's rates are known. */
+static void check_time_left(MsaStudio *studio) {
+  MsaQueue *queue = msa_studio_get_queue(studio);
+  const guint count = g_list_model_get_n_items(G_LIST_MODEL(queue));
+  check_ok(room_until(has_time, queue, 60), "waiting jobs have a time");
+  double sum = 0;
+  gboolean known = TRUE;
+  for (guint i = 0; i < count; i++) {
+    const double left = msa_job_get_seconds_left(room_nth(studio, i));
+    known = known && left > 0;
+    sum += left;
+  }
+  check_ok(known && fabs(sum - msa_queue_get_seconds_left(queue)) < 1e-9 * sum,
+           "the queue's is their sum (%.2f s)", sum);
+}
+
 static gint64 count_files(MsaStudio *studio) {
   return room_count(msa_studio_get_clips_folder(studio));
 }
@@ -44,6 +64,7 @@ static void check_order(MsaStudio *studio) {
   room_idle(.1);
   check_ok(!msa_queue_get_running(queue) && msa_job_get_state(a) == MSA_JOB_QUEUED,
            "while the queue is paused nothing starts");
+  check_time_left(studio);
   msa_queue_move_job(queue, d, 0);
   check_ok(order_is(studio, "dabc"), "a job moves to the head");
   msa_queue_move_job(queue, d, 2);
@@ -143,6 +164,26 @@ static void check_pause(MsaStudio *studio) {
                room_same_bytes(msa_clip_get_path(msa_job_get_clip(job)),
                                msa_clip_get_path(msa_job_get_clip(whole))),
            "and its clip has the bytes of one that was never paused");
+}
+
+/* What was sampled with the old settings is of no use to the new ones. */
+static void check_edit_after_pause(MsaStudio *studio) {
+  MsaQueue *queue = msa_studio_get_queue(studio);
+  g_autoptr(MsaJob) job = room_add(studio, "a red star", LONG, 3);
+  check_ok(room_stepped(job, 20, 60), "a job runs");
+  msa_queue_pause_job(queue, job);
+  check_ok(room_reaches(job, MSA_JOB_PAUSED, 5), "is paused");
+  msa_queue_set_paused(queue, TRUE);
+  msa_queue_resume_job(queue, job);
+  room_idle(.1);
+  check_ok(msa_job_get_state(job) == MSA_JOB_QUEUED, "resumed it waits, as the queue is paused");
+  g_autoptr(MsaGenerateParams) other = room_params("a blue star", 2, 4);
+  check_ok(msa_queue_edit_job(queue, job, other) && msa_job_get_fraction(job) == 0, "gets other settings");
+  msa_queue_set_paused(queue, FALSE);
+  room_reaches(job, MSA_JOB_DONE, 60);
+  check_ok(msa_job_get_clip(job) && msa_clip_get_params(msa_job_get_clip(job))->steps == 2 &&
+               !strcmp(msa_clip_get_prompt(msa_job_get_clip(job)), "a blue star"),
+           "and is made with them (%s)", msa_job_get_error(job) ? msa_job_get_error(job) : "no error");
 }
 
 static void check_cancel(MsaStudio *studio) {
@@ -273,6 +314,7 @@ int main(int argc, char **argv) {
   studio = room_open();
   check_after_restart(studio);
   check_pause(studio);
+  check_edit_after_pause(studio);
   check_cancel(studio);
   check_take(studio);
   check_failure(studio);
