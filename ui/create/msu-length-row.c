@@ -23,19 +23,24 @@ static gboolean in_seconds(MsuLengthRow *self) {
   return gtk_drop_down_get_selected(self->unit) == UNIT_SECONDS;
 }
 
+static void show_other(MsuLengthRow *self) {
+  g_autofree char *other =
+      in_seconds(self)
+          ? g_strdup_printf(ngettext("%d frame", "%d frames", (unsigned long)self->frames), self->frames)
+          : g_strdup_printf(_("%.2f s"), self->frames / self->fps);
+  adw_action_row_set_subtitle(ADW_ACTION_ROW(self), other);
+}
+
 static void show(MsuLengthRow *self) {
   const gboolean seconds = in_seconds(self);
+  const double scale = seconds ? self->fps : 1;
   self->filling = TRUE;
   gtk_spin_button_set_digits(self->spin, seconds ? 2 : 0);
-  gtk_spin_button_set_range(self->spin, seconds ? 1 / self->fps : 1,
-                            seconds ? MOST_FRAMES / self->fps : MOST_FRAMES);
+  gtk_spin_button_set_range(self->spin, 1 / scale, MOST_FRAMES / scale);
   gtk_spin_button_set_increments(self->spin, seconds ? 0.5 : 4, seconds ? 2 : 16);
-  gtk_spin_button_set_value(self->spin, seconds ? self->frames / self->fps : self->frames);
+  gtk_spin_button_set_value(self->spin, self->frames / scale);
   self->filling = FALSE;
-  g_autofree char *other =
-      seconds ? g_strdup_printf(ngettext("%d frame", "%d frames", (unsigned long)self->frames), self->frames)
-              : g_strdup_printf(_("%.2f s"), self->frames / self->fps);
-  adw_action_row_set_subtitle(ADW_ACTION_ROW(self), other);
+  show_other(self);
 }
 
 static void spin_cb(MsuLengthRow *self) {
@@ -46,10 +51,7 @@ static void spin_cb(MsuLengthRow *self) {
   if (frames == self->frames)
     return;
   self->frames = frames;
-  g_autofree char *other =
-      in_seconds(self) ? g_strdup_printf(ngettext("%d frame", "%d frames", (unsigned long)frames), frames)
-                       : g_strdup_printf(_("%.2f s"), frames / self->fps);
-  adw_action_row_set_subtitle(ADW_ACTION_ROW(self), other);
+  show_other(self);
   g_signal_emit(self, signals[CHANGED], 0);
 }
 
@@ -91,6 +93,8 @@ static void msu_length_row_init(MsuLengthRow *self) {
   self->unit = GTK_DROP_DOWN(gtk_drop_down_new_from_strings(units));
   gtk_widget_set_valign(GTK_WIDGET(self->unit), GTK_ALIGN_CENTER);
   gtk_widget_set_tooltip_text(GTK_WIDGET(self->unit), _("Unit of the length"));
+  gtk_accessible_update_property(GTK_ACCESSIBLE(self->unit), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                 _("Unit of the length"), -1);
   adw_action_row_add_suffix(ADW_ACTION_ROW(self), GTK_WIDGET(self->spin));
   adw_action_row_add_suffix(ADW_ACTION_ROW(self), GTK_WIDGET(self->unit));
   g_signal_connect_swapped(self->spin, "value-changed", G_CALLBACK(spin_cb), self);

@@ -71,6 +71,7 @@ static void clear_cb(MsuSeedRow *self) {
 static GtkWidget *add_button(MsuSeedRow *self, const char *icon, const char *tip, GCallback callback) {
   GtkWidget *button = gtk_button_new_from_icon_name(icon);
   gtk_widget_set_tooltip_text(button, tip);
+  gtk_accessible_update_property(GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_PROPERTY_LABEL, tip, -1);
   gtk_widget_set_valign(button, GTK_ALIGN_CENTER);
   gtk_widget_add_css_class(button, "flat");
   adw_action_row_add_suffix(ADW_ACTION_ROW(self), button);

@@ -37,6 +37,7 @@ char *msu_format_phase(const char *phase) {
   } table[] = {
       {"load", N_("Loading the model")},   {"text", N_("Reading the prompt")},
       {"sample", N_("Sampling")},          {"refine", N_("Adding detail")},
+      {"enlarge", N_("Enlarging")},        {"checkpoint", N_("Saving a checkpoint")},
       {"decode", N_("Decoding frames")},   {"encode", N_("Writing the clip")},
       {"verify", N_("Checking the file")}, {"render", N_("Drawing clips")},
       {"train", N_("Training")},           {"validate", N_("Validating")},

@@ -75,6 +75,8 @@ static void msu_message_init(MsuMessage *self) {
   gtk_widget_add_css_class(self->close, "circular");
   gtk_widget_set_valign(self->close, GTK_ALIGN_CENTER);
   gtk_widget_set_tooltip_text(self->close, _("Close this message"));
+  gtk_accessible_update_property(GTK_ACCESSIBLE(self->close), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                 _("Close this message"), -1);
   gtk_widget_set_parent(self->close, GTK_WIDGET(self));
   g_signal_connect(self->close, "clicked", G_CALLBACK(close_cb), self);
 }

@@ -12,12 +12,6 @@
 #include "train/msu-train-page.h"
 #include <glib/gi18n.h>
 
-/* A page that is not there yet has no tab. */
-#pragma weak msu_train_page_new
-#pragma weak msu_library_page_new
-#pragma weak msu_library_page_show_clip
-#pragma weak msu_models_page_new
-
 struct _MsuWindow {
   AdwApplicationWindow parent_instance;
   AdwToastOverlay *toasts;
@@ -25,7 +19,7 @@ struct _MsuWindow {
   GtkStack *root;
   AdwStatusPage *failure;
   GtkBox *messages, *queue_place;
-  GtkWidget *switcher;
+  GtkWidget *switcher, *menu;
   GtkWidget *create_page, *library_page, *queue_button;
   GSettings *settings; /* NULL without a schema */
   MsaStudio *studio;
@@ -104,6 +98,7 @@ static void msu_window_class_init(MsuWindowClass *klass) {
   gtk_widget_class_bind_template_child(widget_class, MsuWindow, messages);
   gtk_widget_class_bind_template_child(widget_class, MsuWindow, queue_place);
   gtk_widget_class_bind_template_child(widget_class, MsuWindow, switcher);
+  gtk_widget_class_bind_template_child(widget_class, MsuWindow, menu);
   gtk_widget_class_bind_template_callback(widget_class, page_changed_cb);
   gtk_widget_class_bind_template_callback(widget_class, copy_failure_cb);
   gtk_widget_class_install_action(widget_class, "win.create", NULL, create_action);
@@ -114,6 +109,9 @@ static void msu_window_class_init(MsuWindowClass *klass) {
 
 static void msu_window_init(MsuWindow *self) {
   gtk_widget_init_template(GTK_WIDGET(self));
+  /* The toggle inside the menu button is what the accessibility bus shows. */
+  gtk_accessible_update_property(GTK_ACCESSIBLE(gtk_widget_get_first_child(self->menu)),
+                                 GTK_ACCESSIBLE_PROPERTY_LABEL, _("Main menu"), -1);
   self->settings = msu_settings_open();
   int width = 1280, height = 800;
   if (self->settings) {
@@ -154,14 +152,11 @@ GtkWidget *msu_window_new(AdwApplication *application, MsaStudio *studio) {
   MsuWindow *self = g_object_new(MSU_TYPE_WINDOW, "application", application, NULL);
   self->studio = g_object_ref(studio);
   self->create_page = msu_create_page_new(studio);
-  self->library_page = msu_library_page_new ? msu_library_page_new(studio) : NULL;
+  self->library_page = msu_library_page_new(studio);
   add_page(self, self->create_page, "create", _("Create"), "msu-create-symbolic");
-  if (msu_train_page_new)
-    add_page(self, msu_train_page_new(studio), "train", _("Train"), "msu-train-symbolic");
-  if (self->library_page)
-    add_page(self, self->library_page, "library", _("Library"), "msu-library-symbolic");
-  if (msu_models_page_new)
-    add_page(self, msu_models_page_new(studio), "models", _("Models"), "msu-models-symbolic");
+  add_page(self, msu_train_page_new(studio), "train", _("Train"), "msu-train-symbolic");
+  add_page(self, self->library_page, "library", _("Library"), "msu-library-symbolic");
+  add_page(self, msu_models_page_new(studio), "models", _("Models"), "msu-models-symbolic");
   self->queue_button = msu_queue_button_new(msa_studio_get_queue(studio));
   gtk_box_append(self->queue_place, self->queue_button);
   g_signal_connect_object(msa_studio_get_queue(studio), "job-ended", G_CALLBACK(show_job_cb), self,
@@ -201,9 +196,7 @@ void msu_window_edit_job(MsuWindow *self, MsaJob *job) {
 
 void msu_window_show_clip(MsuWindow *self, MsaClip *clip) {
   g_return_if_fail(MSU_IS_WINDOW(self));
-  if (!self->library_page)
-    return;
-  msu_library_page_show_clip((MsuLibraryPage *)self->library_page, clip);
+  msu_library_page_show_clip(MSU_LIBRARY_PAGE(self->library_page), clip);
   msu_window_show_page(self, "library");
 }
 
@@ -218,6 +211,7 @@ void msu_window_toast(MsuWindow *self, const char *text, const char *action_labe
   g_autoptr(GVariant) target = action_target ? g_variant_ref_sink(action_target) : NULL;
   g_autofree char *title = g_markup_escape_text(text, -1);
   AdwToast *toast = adw_toast_new(title);
+  adw_toast_set_timeout(toast, action_label ? 5 : 2);
   if (action_label) {
     adw_toast_set_button_label(toast, action_label);
     adw_toast_set_action_name(toast, action_name);
