@@ -11,8 +11,12 @@
 struct args {
   const char *model, *config, *hardware, *output, *attention, *sampler, *method, *moments;
   int size[2];
-  int64_t frames, steps, batch, accumulate, clips, keep, validate_every, rank;
-  double fps, guidance, ema;
+  int64_t frames, steps, batch, accumulate, clips, keep, validate_every, save_every, rank;
+  double fps, guidance, ema, validation;
+  /* taken so that the flags of a whole command can be tried; a plan does not depend on them */
+  const char *negative;
+  int64_t seed;
+  double shift, lr;
   struct msa_machine_args machine;
   int measure, json;
 };
@@ -64,6 +68,12 @@ static const struct msa_option generate_options[] = {
      .help = "for every stage (the model's choice)"},
     {"output", 'o', MSA_OPTION_TEXT, offsetof(struct args, output), .argument = "FILE",
      .help = "where the clip would go: its disk's free space counts"},
+    {"negative", 0, MSA_OPTION_TEXT, offsetof(struct args, negative), .argument = "TEXT",
+     .help = "changes no plan"},
+    {"seed", 0, MSA_OPTION_WHOLE, offsetof(struct args, seed), .argument = "S", .help = "changes no plan",
+     .least = 0, .most = MS_MAX_SEED},
+    {"shift", 0, MSA_OPTION_NUMBER, offsetof(struct args, shift), .argument = "X", .help = "changes no plan",
+     .least = .01, .most = MS_GENERATE_MAX_SHIFT},
     LAST_OPTIONS,
     {0},
 };
@@ -71,7 +81,8 @@ static const struct msa_option generate_options[] = {
 static const struct msa_option train_options[] = {
     COMMON_OPTIONS,
     {"clips", 0, MSA_OPTION_WHOLE, offsetof(struct args, clips), .argument = "N",
-     .help = "how many clips there are to train on (32)", .least = 1, .most = 1e9},
+     .help = "how many clips there are to train on (those of DIR that can be used, or 32)", .least = 1,
+     .most = 1e9},
     {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|lora|offsets",
      .help = "all weights, low-rank additions, or the offset heads alone (full)"},
     {"rank", 0, MSA_OPTION_WHOLE, offsetof(struct args, rank), .argument = "R", .help = "of LoRA (16)",
@@ -88,10 +99,18 @@ static const struct msa_option train_options[] = {
      .help = "decay of the averaged weights; 0 is off", .least = 0, .most = .999999},
     {"validate-every", 0, MSA_OPTION_WHOLE, offsetof(struct args, validate_every), .argument = "N",
      .help = "steps between looks at held-out clips", .least = 1, .most = 1e9},
+    {"validation", 0, MSA_OPTION_NUMBER, offsetof(struct args, validation), .argument = "X",
+     .help = "share of the clips held out", .least = 0, .most = .5},
+    {"save-every", 0, MSA_OPTION_WHOLE, offsetof(struct args, save_every), .argument = "N",
+     .help = "steps between checkpoints", .least = 1, .most = 1e9},
     {"keep", 0, MSA_OPTION_WHOLE, offsetof(struct args, keep), .argument = "N",
      .help = "checkpoints that stay (2)", .least = 1, .most = 1e6},
     {"output", 'o', MSA_OPTION_TEXT, offsetof(struct args, output), .argument = "OUT",
      .help = "where the model would go: its disk's free space counts"},
+    {"lr", 0, MSA_OPTION_NUMBER, offsetof(struct args, lr), .argument = "X", .help = "changes no plan",
+     .least = 1e-12, .most = 10},
+    {"seed", 0, MSA_OPTION_WHOLE, offsetof(struct args, seed), .argument = "S", .help = "changes no plan",
+     .least = 0, .most = MS_MAX_SEED},
     LAST_OPTIONS,
     {0},
 };
@@ -244,7 +263,7 @@ static void put_words(struct msa_output *output, const struct ms_plan *plan, con
   msa_output_say(output, "  %-12s %.3g TFLOP%s executed, %.3g without recomputation", "work",
                  plan->flops * 1e-12, plan->batch ? " a step" : "", plan->model_flops * 1e-12);
   say_bytes(output, "host memory", plan->host_bytes, plan->host_budget);
-  say_bytes(output, "device", plan->device_bytes, plan->device_budget);
+  say_bytes(output, rates->device_memory ? "device" : "working set", plan->device_bytes, plan->device_budget);
   say_bytes(output, "disk", plan->disk_bytes, plan->disk_free);
   if (plan->batch)
     msa_output_say(output, "  %-12s about %s a step, %s in all, on %s", "time",
@@ -304,13 +323,29 @@ static int plan_training(const struct args *args, const char *model, const struc
     job.ema = args->ema;
   if (args->validate_every)
     job.validate_every = args->validate_every;
+  if (args->save_every)
+    job.save_every = args->save_every;
+  if (args->validation >= 0)
+    job.validation = args->validation;
   if (args->keep)
     job.keep = (int)args->keep;
   return ms_plan_train(&job, args->clips, machine, rates, plan, error);
 }
 
+static void count_usable(void *data, const struct ms_clip_check *check) {
+  *(int64_t *)data += check->usable;
+}
+
+/* The clips of a folder that training would use. */
+static int count_clips(const char *folder, int64_t *clips, struct ms_error *error) {
+  int status = ms_clip_folder_check(folder, MS_CAPTION_EMPTY, count_usable, clips, msa_cancel_flag(), error);
+  if (status == 0 && !*clips)
+    status = ms_error_set(error, MS_EINPUT, "there is no clip to train on in \"%s\"", folder);
+  return status;
+}
+
 static int run_plan(const struct msa_command *command, int training, int argc, char **argv) {
-  struct args args = {.guidance = -1, .ema = -1};
+  struct args args = {.guidance = -1, .ema = -1, .validation = -1};
   struct msa_output output;
   struct ms_error error = {0};
   struct ms_machine machine;
@@ -318,9 +353,9 @@ static int run_plan(const struct msa_command *command, int training, int argc, c
   struct ms_plan plan = {0};
   struct msa_folders folders;
   char config[4300], hardware[4300], bytes[32];
-  const char *model;
+  const char *model, *subject = NULL; /* the prompt, or the folder of clips */
   int count, status;
-  if (msa_command_begin(command, argc, argv, &args, &args.json, NULL, 0, &count, &output, &status))
+  if (msa_command_begin(command, argc, argv, &args, &args.json, &subject, 1, &count, &output, &status))
     return status;
   const struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
   msa_folders_find(&folders);
@@ -337,6 +372,8 @@ static int run_plan(const struct msa_command *command, int training, int argc, c
       status =
           ms_error_set(&error, MS_EINPUT, "there is no configuration \"%s\": name a file.json", args.config);
   }
+  if (status == 0 && training && subject && !args.clips)
+    status = count_clips(subject, &args.clips, &error);
   if (status == 0)
     status = args.hardware
                  ? ms_rates_load(
@@ -358,7 +395,7 @@ static int run_plan(const struct msa_command *command, int training, int argc, c
 
 static const struct msa_command plan_generate = {
     .name = "plan generate",
-    .usage = "[FLAGS]",
+    .usage = "[PROMPT] [FLAGS]",
     .summary = "Tell what a clip will need and how long it will take",
     .text =
         "Nothing is loaded and nothing is made. Seconds come from rates measured on this machine once and "
@@ -373,14 +410,14 @@ static const struct msa_command plan_generate = {
 
 static const struct msa_command plan_train = {
     .name = "plan train",
-    .usage = "[FLAGS]",
+    .usage = "[DIR] [FLAGS]",
     .summary = "Tell what training will need and how long a step and the run will take",
     .text =
         "Work, moved bytes and seconds are those of one step, \"job_seconds\" those of the run with its "
         "clips encoded, its looks at\n"
         "held-out clips and its checkpoints. Exit status 4: it does not fit; then the nearest settings that "
         "do are named.\n",
-    .examples = "  megaslide plan train --clips 40 --steps 500 --batch 8\n"
+    .examples = "  megaslide plan train my-clips --steps 500 --batch 8\n"
                 "  megaslide plan train --config wan2.1-1.3b --size 480x272 --frames 17\n"
                 "  megaslide plan train --config megaslide-105b --hardware h200-pcie5 --json\n",
     .options = train_options,

@@ -139,6 +139,10 @@ check "names the nearest that fits" says out '--(size|frames) .* would fit'
 check "105 B without its weights" ends 4 plan train --config megaslide-105b --hardware h200-pcie5 --size 1920x1080 --frames 256 --json
 check "has so many tokens and parameters" says out '"parameters":106567153864,"tokens":2088960,'
 check "a configuration that is not there" ends 3 plan train --config nothing $zen
+check "a prompt and a seed change no plan" ends 0 plan generate "a ball" --seed 3 $zen
+check "clips are counted" ends 0 plan train "$folder/scenes" --lr 1e-4 $zen --json
+check "a folder without clips" ends 3 plan train "$folder/data" $zen
+check "a method that cannot be trained" ends 2 plan train --method lora $zen
 check "a machine that is not there" ends 3 plan train --hardware nothing
 check "a model and a configuration" ends 2 plan train --config megaslide-105b --model starter $zen
 check "a size that cannot be" ends 2 plan generate --size 63x64 $zen
