@@ -243,11 +243,11 @@ int ms_folder_lock(const char *folder, int make, const char *what, struct ms_err
                                  reason(number));
 }
 
-void ms_folder_unlock(const char *folder, int lock, int remove) {
+void ms_folder_unlock(const char *folder, int lock) {
   char *path;
   if (lock < 0)
     return;
-  path = remove ? malloc(strlen(folder) + sizeof "/lock") : NULL;
+  path = malloc(strlen(folder) + sizeof "/lock");
   if (path) {
     sprintf(path, "%s/lock", folder);
     unlink(path);

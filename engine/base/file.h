@@ -49,9 +49,9 @@ int ms_file_check(const char *path, struct ms_error *error);
  * holds it
  * (`what`, "another run writes the unfinished clip in", begins the message), or it cannot be made. */
 int ms_folder_lock(const char *folder, int make, const char *what, struct ms_error *error);
-/* Gives the lock back; remove: takes the lock file away before, and the folder if it is empty then. lock < 0:
+/* Takes the lock file away, the folder too if nothing else is in it, and gives the lock back. lock < 0:
  * nothing. */
-void ms_folder_unlock(const char *folder, int lock, int remove);
+void ms_folder_unlock(const char *folder, int lock);
 
 /* Reads a regular file of at most max_bytes; *data is allocated, the caller frees it, and a zero byte follows
  * the contents. MS_EINPUT (missing, not a file, too large, read error) or MS_ENOMEM. */

@@ -88,7 +88,7 @@ void ms_state_end(struct ms_state_folder *state, int remove) {
     state_path(path, state->path, "job.json");
     unlink(path);
   }
-  ms_folder_unlock(state->path, state->lock, remove);
+  ms_folder_unlock(state->path, state->lock);
   state->lock = -1;
 }
 

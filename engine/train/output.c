@@ -16,16 +16,18 @@ static int is_empty(const char *folder) {
   DIR *dir = opendir(folder);
   int empty = 1;
   while (dir && (entry = readdir(dir)))
-    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, "lock"))
       empty = 0;
   if (dir)
     closedir(dir);
   return empty;
 }
 
-int ms_train_output_open(const char *output, int resume, struct ms_error *error) {
+int ms_train_output_open(const char *output, int resume, int *lock, struct ms_error *error) {
   char path[1200];
   struct stat info;
+  int code;
+  *lock = -1;
   if (strlen(output) > 1000)
     return ms_error_set(error, MS_EUSAGE, "the path of the output folder is too long");
   if (mkdir(output, 0777) < 0) {
@@ -37,8 +39,23 @@ int ms_train_output_open(const char *output, int resume, struct ms_error *error)
       return ms_error_set(error, MS_EINPUT,
                           "\"%s\" exists already: go on with --resume, or name another folder", output);
   }
+  *lock = ms_folder_lock(output, 0, "another run writes the model in", error);
+  if (*lock < 0) {
+    code = *lock;
+    *lock = -1;
+    return code;
+  }
   snprintf(path, sizeof path, "%s/metrics.csv", output);
-  return ms_file_check(path, error);
+  code = ms_file_check(path, error);
+  if (code < 0) {
+    ms_train_output_close(output, *lock);
+    *lock = -1;
+  }
+  return code;
+}
+
+void ms_train_output_close(const char *output, int lock) {
+  ms_folder_unlock(output, lock);
 }
 
 static int write_run_json(const struct ms_train_job *job, const char *model_folder, struct ms_error *error) {

@@ -3,9 +3,12 @@
 #include "model/model.h"
 #include "ms-train.h"
 
-/* Makes the folder, or takes an existing one if it is empty or resume is set. MS_EINPUT if it exists
- * otherwise, MS_EOUTPUT if it cannot be made or written. */
-int ms_train_output_open(const char *output, int resume, struct ms_error *error);
+/* Makes the folder, or takes an existing one if it is empty or resume is set, and its lock, which *lock holds
+ * (-1 on failure) until ms_train_output_close. MS_EINPUT if it exists otherwise, MS_EOUTPUT if it cannot be
+ * made or written, or another run writes it. */
+int ms_train_output_open(const char *output, int resume, int *lock, struct ms_error *error);
+/* Gives the lock back; -1: nothing. */
+void ms_train_output_close(const char *output, int lock);
 /* Copies codec and text encoder of the model's folder, writes model.json (named after the output) and
  * run.json. */
 int ms_train_output_parts(const struct ms_model *model, const char *model_folder,

@@ -136,11 +136,11 @@ int ms_train_recipe(const char *path, const char *output, int resume, const stru
   struct ms_model model = {0};
   json_t *recipe = NULL;
   size_t planned = 0;
-  int code = ms_recipe_read(path, &recipe, error), opened;
+  int code = ms_recipe_read(path, &recipe, error), opened, lock = -1;
   memset(result, 0, sizeof *result);
   result->loss = result->validation_loss = result->first_validation_loss = NAN;
   if (code == 0)
-    code = ms_train_output_open(output, resume, error);
+    code = ms_train_output_open(output, resume, &lock, error);
   opened = code == 0;
   if (code == 0)
     code = ms_compute_open(&compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
@@ -173,5 +173,6 @@ int ms_train_recipe(const char *path, const char *output, int resume, const stru
   ms_model_release(&model);
   ms_compute_release(&compute);
   json_decref(recipe);
+  ms_train_output_close(output, lock);
   return code;
 }

@@ -70,14 +70,14 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   struct ms_train_clips clips;
   size_t planned = 0;
   char folder[1024];
-  int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0;
+  int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0, lock = -1;
   memset(result, 0, sizeof *result);
   if (code == 0 && (!job.output || !job.output[0]))
     code = ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
   if (code == 0)
     code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)
-    code = ms_train_output_open(job.output, job.resume, error);
+    code = ms_train_output_open(job.output, job.resume, &lock, error);
   own_output = code == 0 && !job.resume;
   if (code == 0 && job.resume && ms_checkpoint_newest(job.output) > job.steps)
     code = ms_train_refuse_steps(&job, ms_checkpoint_newest(job.output), error);
@@ -115,6 +115,7 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   /* Only what this run began: a folder that was refused belongs to somebody. */
   if (code < 0 && result->steps == 0 && own_output)
     ms_train_output_discard(job.output);
+  ms_train_output_close(job.output, lock);
   ms_model_release(&model);
   ms_compute_release(&compute);
   if (own_source)

@@ -71,6 +71,8 @@ check "training beyond the device" ends 4 train scenes --size 192x128 --frames 1
 check "says so" says 'device memory, [0-9]+ MiB more than the 250 MiB allowed: .* would fit'
 check "a model beyond all budgets" ends 4 train scenes --size 64x64 --frames 9 --batch 1 --device-memory 50M --steps 1 -o no
 check "says so too" says 'the model with its optimizer alone does not fit'
+check "a recipe beyond the memory" ends 4 train --recipe starter -o no --host-memory 200M
+check "made nothing either" test ! -e no
 
 echo "1..$number"
 [ "$failures" = 0 ]

@@ -215,6 +215,21 @@ static void check_steps(void) {
   compare("straight", "one-thread", "and nothing is touched");
 }
 
+static void check_lock(void) {
+  struct watch watch = {.cancel_at = -1, .kill_at = -1};
+  struct ms_train_result result;
+  struct ms_error error = {0};
+  int lock = ms_folder_lock(scratch_path("straight"), 0, "a test holds", &error), code;
+  check_ok(lock >= 0, "the folder of a run is locked: %s", error.message);
+  code = train("straight", 2, 1, &watch, &result, &error);
+  check_ok(code == MS_EOUTPUT && strstr(error.message, "another run writes"),
+           "a second run in it is refused: %s", error.message);
+  ms_folder_unlock(scratch_path("straight"), lock);
+  memset(&error, 0, sizeof error);
+  check_ok(train("straight", 2, 1, &watch, &result, &error) == 0 && !scratch_exists("straight/lock"),
+           "until the lock is given back: %s", error.message);
+}
+
 static void check_samples(void) {
   struct watch watch = {.cancel_at = -1, .kill_at = -1, .sample = "up"};
   struct ms_train_result result;
@@ -243,6 +258,7 @@ int main(int argc, char **argv) {
   check_damage("cut", 1);
   check_damage("flipped", 0);
   check_steps();
+  check_lock();
   check_samples();
   scratch_end();
   return check_end();
