@@ -72,7 +72,7 @@ static void msu_plot_snapshot(GtkWidget *widget, GtkSnapshot *snapshot) {
 static void msu_plot_measure(GtkWidget *widget, GtkOrientation orientation, int for_size, int *minimum,
                              int *natural, int *minimum_baseline, int *natural_baseline) {
   *minimum = orientation == GTK_ORIENTATION_HORIZONTAL ? 180 : 90;
-  *natural = orientation == GTK_ORIENTATION_HORIZONTAL ? 360 : 140;
+  *natural = orientation == GTK_ORIENTATION_HORIZONTAL ? 300 : 140;
 }
 
 /* For screen readers: the title, how many points there are and the last value of the first curve. */

@@ -209,7 +209,7 @@ static void draw_header(const struct msu_scene *scene, GtkSnapshot *snapshot, Pa
     const struct msu_curve *curve = g_ptr_array_index(scene->curves, i - 1);
     GdkRGBA color = msu_palette(curve->color, dark);
     struct msu_points points = msu_curve_points(curve);
-    if (!curve->label)
+    if (!curve->label || (points.length == 0 && scene->curves->len > 1))
       continue;
     char number[MSU_NUMBER_ROOM];
     gssize at =

@@ -153,6 +153,19 @@ guint msu_dataset_table_count_uncaptioned(MsuDatasetTable *table) {
   return n;
 }
 
+double msu_dataset_table_shortest_seconds(MsuDatasetTable *table) {
+  double shortest = 0;
+  g_return_val_if_fail(MSU_IS_DATASET_TABLE(table), 0);
+  for (guint i = 0; i < g_list_model_get_n_items(G_LIST_MODEL(table->rows)); i++) {
+    g_autoptr(MsaDatasetClip) clip = g_list_model_get_item(G_LIST_MODEL(table->rows), i);
+    double fps = msa_dataset_clip_get_fps(clip);
+    double seconds = fps > 0 ? (double)msa_dataset_clip_get_frames(clip) / fps : 0;
+    if (msa_dataset_clip_get_usable(clip) && seconds > 0 && (shortest == 0 || seconds < shortest))
+      shortest = seconds;
+  }
+  return shortest;
+}
+
 /* Cells. */
 
 static void enter_cb(GtkEventControllerMotion *motion, double x, double y, gpointer picture) {

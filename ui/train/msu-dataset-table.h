@@ -18,3 +18,5 @@ gboolean msu_dataset_table_is_checking(MsuDatasetTable *table);
 guint msu_dataset_table_count_usable(MsuDatasetTable *table);
 /* Videos without a caption. */
 guint msu_dataset_table_count_uncaptioned(MsuDatasetTable *table);
+/* Length of the shortest clip that can be used; 0 without one. */
+double msu_dataset_table_shortest_seconds(MsuDatasetTable *table);

@@ -50,6 +50,13 @@ static void update(MsuNewRun *self) {
   msu_train_plan_set(MSU_TRAIN_PLAN(self->plan), problem ? NULL : params, problem);
 }
 
+static void table_changed_cb(MsuNewRun *self) {
+  MsuDatasetTable *table = MSU_DATASET_TABLE(self->table);
+  if (!msu_dataset_table_is_checking(table))
+    msu_recipe_set_shortest(MSU_RECIPE(self->recipe), msu_dataset_table_shortest_seconds(table));
+  update(self);
+}
+
 static void recipe_changed_cb(MsuNewRun *self) {
   g_autoptr(MsaTrainParams) params = current_params(self);
   if (params->dataset && g_strcmp0(params->missing_caption, self->captions) != 0) {
@@ -128,7 +135,7 @@ GtkWidget *msu_new_run_new(MsaStudio *studio) {
   gtk_widget_set_hexpand(self->table, TRUE);
   gtk_scrolled_window_set_child(self->recipe_place, self->recipe);
   gtk_box_append(self->plan_place, self->plan);
-  g_signal_connect_object(self->table, "changed", G_CALLBACK(update), self, G_CONNECT_SWAPPED);
+  g_signal_connect_object(self->table, "changed", G_CALLBACK(table_changed_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(self->table, "choose", G_CALLBACK(choose_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(self->recipe, "changed", G_CALLBACK(recipe_changed_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(self->plan, "changed", G_CALLBACK(plan_changed_cb), self, G_CONNECT_SWAPPED);

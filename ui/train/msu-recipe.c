@@ -19,6 +19,7 @@ struct _MsuRecipe {
   GtkSpinButton *steps, *batch, *frames, *budget, *every;
   GtkCheckButton *method[G_N_ELEMENTS(methods)];
   gboolean named;   /* by the person */
+  double seconds;   /* of the shortest clip; 0: not known */
   gboolean filling; /* changes come from us */
 };
 
@@ -62,13 +63,24 @@ static MsaModel *chosen_model(MsuRecipe *self) {
   return adw_combo_row_get_selected_item(ADW_COMBO_ROW(self->model));
 }
 
+/* As many as the model makes, but no more than the shortest clip has at the model's speed, since the rest
+ * would be its last frame standing still; one and a multiple of four, as codecs like it. */
+static void suggest_frames(MsuRecipe *self) {
+  MsaModel *model = chosen_model(self);
+  if (!model)
+    return;
+  int frames = msa_model_get_frames(model);
+  if (self->seconds > 0 && msa_model_get_fps(model) > 0)
+    frames = MIN(frames, MAX(1, (int)(self->seconds * msa_model_get_fps(model) + 1e-6)));
+  gtk_spin_button_set_value(self->frames, (frames - 1) / 4 * 4 + 1);
+}
+
 static void model_cb(MsuRecipe *self) {
   MsaModel *model = chosen_model(self);
   msu_size_row_set_model(MSU_SIZE_ROW(self->size), model);
-  if (model) {
+  if (model)
     msu_size_row_set_size(MSU_SIZE_ROW(self->size), msa_model_get_width(model), msa_model_get_height(model));
-    gtk_spin_button_set_value(self->frames, msa_model_get_frames(model));
-  }
+  suggest_frames(self);
   changed_cb(self);
 }
 
@@ -144,6 +156,14 @@ void msu_recipe_suggest_name(MsuRecipe *self, const char *name) {
   changed_cb(self);
 }
 
+void msu_recipe_set_shortest(MsuRecipe *self, double seconds) {
+  g_return_if_fail(MSU_IS_RECIPE(self));
+  if (seconds == self->seconds)
+    return;
+  self->seconds = seconds;
+  suggest_frames(self);
+}
+
 char *msu_recipe_get_problem(MsuRecipe *self) {
   int width, height;
   g_return_val_if_fail(MSU_IS_RECIPE(self), NULL);
@@ -215,6 +235,8 @@ static GtkSpinButton *add_number(MsuRecipe *self, GtkWidget *list, const char *t
     g_signal_connect(spin, "input", G_CALLBACK(input_cb), (gpointer)number.zero);
   }
   gtk_spin_button_set_value(GTK_SPIN_BUTTON(spin), number.value);
+  if (number.zero && number.value == 0)
+    gtk_editable_set_text(GTK_EDITABLE(spin), number.zero); /* it stood at 0 before, so nothing was written */
   gtk_editable_set_width_chars(GTK_EDITABLE(spin), 7);
   gtk_widget_set_valign(spin, GTK_ALIGN_CENTER);
   name_widget(spin, title);
@@ -296,7 +318,7 @@ static void fill(MsuRecipe *self) {
                             (struct number){0, 4096, 1, 0, 1, _("Automatic")});
   list = add_list(self, _("Sample clips"));
   self->prompt = add_text(self, list, _("Sample prompt"), G_CALLBACK(changed_cb));
-  self->every = add_number(self, list, _("Every"), _("Steps between two"),
+  self->every = add_number(self, list, _("Sample every"), _("Steps from one to the next"),
                            (struct number){1, 1000000, 50, 100, 0, NULL});
 }
 

@@ -13,5 +13,7 @@ MsaTrainParams *msu_recipe_get_params(MsuRecipe *recipe);
 void msu_recipe_set_params(MsuRecipe *recipe, const MsaTrainParams *params);
 /* A name for the run, unless the person has typed one. */
 void msu_recipe_suggest_name(MsuRecipe *recipe, const char *name);
+/* Length of the shortest clip, which limits the frames. */
+void msu_recipe_set_shortest(MsuRecipe *recipe, double seconds);
 /* What is missing or wrong, as a sentence; NULL if nothing is. Free it. */
 char *msu_recipe_get_problem(MsuRecipe *recipe);

@@ -287,5 +287,8 @@ static void msu_run_view_init(MsuRunView *self) {
 GtkWidget *msu_run_view_new(MsaStudio *studio) {
   MsuRunView *self = g_object_new(MSU_TYPE_RUN_VIEW, NULL);
   self->studio = g_object_ref(studio);
+  /* a run tells of its state, but not of its job: that comes and goes with the queue */
+  g_signal_connect_object(msa_studio_get_queue(studio), "items-changed", G_CALLBACK(state_cb), self,
+                          G_CONNECT_SWAPPED);
   return GTK_WIDGET(self);
 }
