@@ -1,40 +1,12 @@
-/* The queue's list, and which job runs: what a person asks for and how jobs end. */
+/* The queue's list and what a person asks of it. */
 #include "msa-queue.h"
 
 #include <math.h>
 
 #include "core/main-thread.h"
 #include "core/rooms.h"
-#include "queue/estimate.h"
 #include "queue/job-private.h"
-#include "queue/queue-private.h"
-#include "runs/run-private.h"
-
-/* What is to become of the running job when it stops. */
-enum wish { WISH_NONE, WISH_PAUSE, WISH_RESUME, WISH_CANCEL, WISH_CLOSE };
-
-struct _MsaQueue {
-  GObject parent;
-  struct msa_store *store;
-  struct msa_engine *engine;
-  MsaLibrary *library;
-  MsaModels *models;
-  MsaPlanner *planner;
-  GListStore *runs;
-  GPtrArray *jobs;        /* of MsaJob */
-  GPtrArray *interrupted; /* of MsaJob, borrowed from jobs: go on when the queue does */
-  MsaJob *running;
-  struct msa_task *task; /* of running */
-  MsaRun *run;           /* that it trains */
-  MsaJob *taken;         /* a paused job of which a clip is wanted: runs next, even if the queue is paused */
-  enum wish wish;
-  gboolean open, paused, paused_by_itself, closing;
-  double seconds_left, fraction;
-  guint tick_source;
-  gint64 last_id;
-  void (*closed)(gpointer data);
-  gpointer closed_data;
-};
+#include "queue/queue-self.h"
 
 static GType queue_get_item_type(GListModel *model) {
   return MSA_TYPE_JOB;
@@ -58,27 +30,23 @@ static void list_model_init(GListModelInterface *interface) {
 G_DEFINE_FINAL_TYPE_WITH_CODE(MsaQueue, msa_queue, G_TYPE_OBJECT,
                               G_IMPLEMENT_INTERFACE(G_TYPE_LIST_MODEL, list_model_init))
 
-enum { P_PAUSED = 1, P_RUNNING, P_SECONDS_LEFT, P_FRACTION, P_COUNT };
-static GParamSpec *properties[P_COUNT];
+static GParamSpec *properties[QUEUE_PROPERTIES];
 enum { JOB_ENDED, SIGNALS };
 static guint signals[SIGNALS];
-
-static void start_next(MsaQueue *self);
-static void ask_again(MsaQueue *self);
 
 static void msa_queue_get_property(GObject *object, guint id, GValue *value, GParamSpec *spec) {
   MsaQueue *self = MSA_QUEUE(object);
   switch (id) {
-  case P_PAUSED:
+  case QUEUE_PAUSED:
     g_value_set_boolean(value, self->paused);
     break;
-  case P_RUNNING:
+  case QUEUE_RUNNING:
     g_value_set_object(value, self->running);
     break;
-  case P_SECONDS_LEFT:
+  case QUEUE_SECONDS_LEFT:
     g_value_set_double(value, self->seconds_left);
     break;
-  case P_FRACTION:
+  case QUEUE_FRACTION:
     g_value_set_double(value, self->fraction);
     break;
   default:
@@ -87,17 +55,10 @@ static void msa_queue_get_property(GObject *object, guint id, GValue *value, GPa
 }
 
 static void msa_queue_set_property(GObject *object, guint id, const GValue *value, GParamSpec *spec) {
-  if (id == P_PAUSED)
+  if (id == QUEUE_PAUSED)
     msa_queue_set_paused(MSA_QUEUE(object), g_value_get_boolean(value));
   else
     G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-}
-
-static void drop_task(MsaQueue *self) {
-  if (!self->task)
-    return;
-  msa_mailbox_silence(self->task->mailbox);
-  g_clear_pointer(&self->task, msa_task_unref);
 }
 
 static void msa_queue_dispose(GObject *object) {
@@ -105,7 +66,7 @@ static void msa_queue_dispose(GObject *object) {
   g_clear_handle_id(&self->tick_source, g_source_remove);
   if (self->task)
     atomic_store(&self->task->cancel, 1);
-  drop_task(self);
+  msa_queue_forget_task(self);
   g_clear_object(&self->running);
   g_clear_object(&self->run);
   g_clear_object(&self->taken);
@@ -130,11 +91,12 @@ static void msa_queue_class_init(MsaQueueClass *klass) {
   object_class->set_property = msa_queue_set_property;
   object_class->dispose = msa_queue_dispose;
   object_class->finalize = msa_queue_finalize;
-  properties[P_PAUSED] = g_param_spec_boolean("paused", NULL, NULL, FALSE, flags | G_PARAM_WRITABLE);
-  properties[P_RUNNING] = g_param_spec_object("running", NULL, NULL, MSA_TYPE_JOB, flags);
-  properties[P_SECONDS_LEFT] = g_param_spec_double("seconds-left", NULL, NULL, -1, G_MAXDOUBLE, -1, flags);
-  properties[P_FRACTION] = g_param_spec_double("fraction", NULL, NULL, 0, 1, 0, flags);
-  g_object_class_install_properties(object_class, P_COUNT, properties);
+  properties[QUEUE_PAUSED] = g_param_spec_boolean("paused", NULL, NULL, FALSE, flags | G_PARAM_WRITABLE);
+  properties[QUEUE_RUNNING] = g_param_spec_object("running", NULL, NULL, MSA_TYPE_JOB, flags);
+  properties[QUEUE_SECONDS_LEFT] =
+      g_param_spec_double("seconds-left", NULL, NULL, -1, G_MAXDOUBLE, -1, flags);
+  properties[QUEUE_FRACTION] = g_param_spec_double("fraction", NULL, NULL, 0, 1, 0, flags);
+  g_object_class_install_properties(object_class, QUEUE_PROPERTIES, properties);
   signals[JOB_ENDED] = g_signal_new("job-ended", MSA_TYPE_QUEUE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                     G_TYPE_NONE, 1, MSA_TYPE_JOB);
 }
@@ -152,14 +114,20 @@ MsaQueue *msa_queue_new(struct msa_store *store, struct msa_engine *engine, MsaL
   self->library = g_object_ref(library);
   self->models = g_object_ref(models);
   self->planner = g_object_ref(planner);
-  g_signal_connect_object(planner, "notify::ready", G_CALLBACK(ask_again), self, G_CONNECT_SWAPPED);
-  g_signal_connect_object(models, "items-changed", G_CALLBACK(ask_again), self, G_CONNECT_SWAPPED);
+  g_signal_connect_object(planner, "notify::ready", G_CALLBACK(msa_queue_forecast_all), self,
+                          G_CONNECT_SWAPPED);
+  g_signal_connect_object(models, "items-changed", G_CALLBACK(msa_queue_forecast_all), self,
+                          G_CONNECT_SWAPPED);
   self->runs = g_object_ref(runs);
   return self;
 }
 
-static void notify(MsaQueue *self, int property) {
+void msa_queue_notify(MsaQueue *self, enum queue_property property) {
   g_object_notify_by_pspec(G_OBJECT(self), properties[property]);
+}
+
+void msa_queue_tell_ended(MsaQueue *self, MsaJob *job) {
+  g_signal_emit(self, signals[JOB_ENDED], 0, job);
 }
 
 /* Places in the list. */
@@ -173,7 +141,7 @@ static void insert_job(MsaQueue *self, MsaJob *job, guint position) {
   g_list_model_items_changed(G_LIST_MODEL(self), position, 0, 1);
 }
 
-static void remove_from_list(MsaQueue *self, MsaJob *job) {
+void msa_queue_unlist(MsaQueue *self, MsaJob *job) {
   guint position;
   g_ptr_array_remove(self->interrupted, job);
   if (!find_job(self, job, &position))
@@ -182,7 +150,7 @@ static void remove_from_list(MsaQueue *self, MsaJob *job) {
   g_list_model_items_changed(G_LIST_MODEL(self), position, 1, 0);
 }
 
-static void move_to(MsaQueue *self, MsaJob *job, guint position) {
+void msa_queue_relist(MsaQueue *self, MsaJob *job, guint position) {
   g_autoptr(MsaJob) keep = g_object_ref(job);
   g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(gint64));
   guint from;
@@ -203,231 +171,13 @@ static guint head(MsaQueue *self) {
   return self->running ? 1 : 0;
 }
 
-static MsaRun *find_run(MsaQueue *self, gint64 id) { /* borrowed */
+MsaRun *msa_queue_find_run(MsaQueue *self, gint64 id) {
   for (guint i = 0; i < g_list_model_get_n_items(G_LIST_MODEL(self->runs)); i++) {
     g_autoptr(MsaRun) run = g_list_model_get_item(G_LIST_MODEL(self->runs), i);
     if (msa_run_get_id(run) == id)
       return run;
   }
   return NULL;
-}
-
-/* Time left. */
-
-static double by_experience(MsaQueue *self, MsaJob *job) {
-  return msa_job_get_train(job)
-             ? msa_estimate_train(G_LIST_MODEL(self->runs), msa_job_get_train(job))
-             : msa_estimate_generate(self->library, self->models, msa_job_get_generate(job));
-}
-
-static void update_time(MsaQueue *self);
-
-struct asking {
-  MsaQueue *queue;
-  MsaJob *job;
-};
-
-/* A plan counts what this job needs; experience stands in where the machine's rates are not known yet. */
-static void estimated_cb(GObject *source, GAsyncResult *result, gpointer data) {
-  struct asking *asking = data;
-  const double seconds = msa_planner_estimate_finish(result);
-  if (seconds >= 0 && asking->queue->library) {
-    msa_job_set_estimate(asking->job, seconds);
-    update_time(asking->queue);
-  }
-  g_object_unref(asking->queue);
-  g_object_unref(asking->job);
-  g_free(asking);
-}
-
-static void ask_estimate(MsaQueue *self, MsaJob *job) {
-  struct asking *asking = g_new(struct asking, 1);
-  *asking = (struct asking){g_object_ref(self), g_object_ref(job)};
-  msa_job_set_estimate(job, by_experience(self, job));
-  msa_planner_estimate_async(self->planner, msa_job_get_generate(job), msa_job_get_train(job), estimated_cb,
-                             asking);
-}
-
-/* The rates are known, or a model is there. */
-static void ask_again(MsaQueue *self) {
-  for (guint i = 0; i < self->jobs->len; i++)
-    if (self->jobs->pdata[i] != self->running)
-      ask_estimate(self, self->jobs->pdata[i]);
-  update_time(self);
-}
-
-static void update_time(MsaQueue *self) {
-  double sum = 0;
-  gboolean known = TRUE;
-  for (guint i = 0; i < self->jobs->len; i++) {
-    MsaJob *job = self->jobs->pdata[i];
-    const enum msa_job_state state = msa_job_get_state(job);
-    if (state != MSA_JOB_QUEUED && state != MSA_JOB_RUNNING && state != MSA_JOB_STOPPING)
-      continue;
-    known = known && msa_job_get_seconds_left(job) >= 0;
-    sum += msa_job_get_seconds_left(job);
-  }
-  const double left = known ? sum : -1, fraction = self->running ? msa_job_get_fraction(self->running) : 0;
-  if (left != self->seconds_left) {
-    self->seconds_left = left;
-    notify(self, P_SECONDS_LEFT);
-  }
-  if (fraction != self->fraction) {
-    self->fraction = fraction;
-    notify(self, P_FRACTION);
-  }
-}
-
-static gboolean tick_cb(gpointer data) {
-  MsaQueue *self = data;
-  if (self->running)
-    msa_job_tick(self->running);
-  update_time(self);
-  return G_SOURCE_CONTINUE;
-}
-
-/* How a job ends. */
-
-static void set_running(MsaQueue *self, MsaJob *job) {
-  if (!g_set_object(&self->running, job))
-    return;
-  g_clear_handle_id(&self->tick_source, g_source_remove);
-  if (job)
-    self->tick_source = g_timeout_add_seconds(1, tick_cb, self);
-  notify(self, P_RUNNING);
-}
-
-/* Done or cancelled. */
-static void leave(MsaQueue *self, MsaJob *job, enum msa_job_state state) {
-  MsaRun *run = msa_job_get_train(job) ? find_run(self, msa_job_get_id(job)) : NULL;
-  msa_job_set_state(job, state, NULL);
-  remove_from_list(self, job);
-  if (run)
-    msa_run_set_job(run, NULL);
-  g_signal_emit(self, signals[JOB_ENDED], 0, job);
-}
-
-static void cancel_now(MsaQueue *self, MsaJob *job) {
-  leave(self, job, MSA_JOB_CANCELLED);
-  msa_store_remove_job(self->store, msa_job_get_id(job), MSA_JOB_CANCELLED, NULL);
-}
-
-static void job_done(MsaQueue *self, MsaJob *job, const struct msa_news *news) {
-  if (news->clip) {
-    msa_job_set_clip(job, msa_library_insert(self->library, news->clip));
-    leave(self, job, MSA_JOB_DONE);
-  } else {
-    leave(self, job, MSA_JOB_DONE);
-    msa_store_remove_job(self->store, msa_job_get_id(job), MSA_JOB_DONE, NULL);
-  }
-}
-
-static void job_stopped(MsaQueue *self, MsaJob *job, enum wish wish) {
-  const gint64 id = msa_job_get_id(job);
-  switch (wish) {
-  case WISH_CANCEL:
-    cancel_now(self, job);
-    break;
-  case WISH_RESUME:
-    msa_job_set_state(job, MSA_JOB_QUEUED, NULL);
-    msa_store_set_job_state(self->store, id, MSA_JOB_QUEUED, NULL);
-    break;
-  case WISH_CLOSE: /* in the store it still runs: the next start finds it interrupted */
-    msa_job_set_state(job, MSA_JOB_PAUSED, NULL);
-    break;
-  default:
-    msa_job_set_state(job, MSA_JOB_PAUSED, NULL);
-    msa_store_set_job_state(self->store, id, MSA_JOB_PAUSED, NULL);
-  }
-}
-
-static void job_failed(MsaQueue *self, MsaJob *job, const char *sentence) {
-  msa_job_set_state(job, MSA_JOB_FAILED, sentence);
-  msa_store_set_job_state(self->store, msa_job_get_id(job), MSA_JOB_FAILED, sentence);
-  g_signal_emit(self, signals[JOB_ENDED], 0, job);
-}
-
-static void end_running(MsaQueue *self, const struct msa_news *news) {
-  g_autoptr(MsaJob) job = g_object_ref(self->running);
-  const enum wish wish = self->wish;
-  self->wish = WISH_NONE;
-  drop_task(self);
-  set_running(self, NULL);
-  if (news->outcome == MSA_OUTCOME_DONE)
-    job_done(self, job, news);
-  else if (news->outcome == MSA_OUTCOME_STOPPED)
-    job_stopped(self, job, wish);
-  else if (wish == WISH_CANCEL)
-    cancel_now(self, job);
-  else
-    job_failed(self, job, news->sentence);
-  if (self->run)
-    msa_run_flush(self->run);
-  g_clear_object(&self->run);
-  update_time(self);
-  if (self->closed) {
-    void (*closed)(gpointer) = g_steal_pointer(&self->closed);
-    closed(self->closed_data);
-    return;
-  }
-  start_next(self);
-}
-
-static void deliver(const struct msa_news *news, gpointer data) {
-  MsaQueue *self = data;
-  g_object_ref(self);
-  msa_job_take_news(self->running, news);
-  if (self->run) {
-    msa_run_take_news(self->run, news);
-    for (guint i = 0; news->samples && i < news->samples->len; i++) {
-      const struct msa_news_sample *sample = news->samples->pdata[i];
-      msa_library_add_sample(self->library, sample->path, sample->prompt, msa_run_get_name(self->run));
-    }
-  }
-  if (news->outcome != MSA_OUTCOME_NONE)
-    end_running(self, news);
-  else
-    update_time(self);
-  g_object_unref(self);
-}
-
-/* How a job starts. */
-
-static void start(MsaQueue *self, MsaJob *job) {
-  const MsaGenerateParams *generate = msa_job_get_generate(job);
-  if (generate && generate->seed < 0)
-    msa_job_set_seed(job, g_random_int()); /* as wide as the engine's own draw */
-  self->run = msa_job_get_train(job) ? find_run(self, msa_job_get_id(job)) : NULL;
-  if (self->run)
-    g_object_ref(self->run);
-  self->wish = WISH_NONE;
-  self->task = msa_task_new(msa_job_get_id(job), generate, msa_job_get_train(job),
-                            self->run ? msa_run_get_folder(self->run) : NULL, msa_mailbox_new(deliver, self));
-  if (job == self->taken) {
-    atomic_store(&self->task->take, 1);
-    g_clear_object(&self->taken);
-  }
-  g_ptr_array_remove(self->interrupted, job);
-  move_to(self, job, 0);
-  msa_job_begin(job);
-  set_running(self, job);
-  msa_job_set_state(job, MSA_JOB_RUNNING, NULL);
-  msa_engine_run(self->engine, self->task);
-  update_time(self);
-}
-
-static void start_next(MsaQueue *self) {
-  if (!self->open || self->closing || self->running)
-    return;
-  if (self->taken) {
-    start(self, self->taken);
-    return;
-  }
-  for (guint i = 0; i < self->jobs->len && !self->paused; i++)
-    if (msa_job_get_state(self->jobs->pdata[i]) == MSA_JOB_QUEUED) {
-      start(self, self->jobs->pdata[i]);
-      return;
-    }
 }
 
 /* What is asked for. */
@@ -451,18 +201,20 @@ static void added_cb(GObject *source, GAsyncResult *result, gpointer data) {
   MsaQueue *self = adding->queue;
   g_autoptr(GError) error = NULL;
   g_autofree char *folder = msa_store_add_job_finish(result, &error);
-  if (!folder) {
+  if (!self->runs) { /* the studio is gone; the store has the job */
+    msa_job_set_state(adding->job, MSA_JOB_CANCELLED, NULL);
+  } else if (!folder) {
     msa_job_set_state(adding->job, MSA_JOB_FAILED, error->message);
-    g_signal_emit(self, signals[JOB_ENDED], 0, adding->job);
+    msa_queue_tell_ended(self, adding->job);
   } else if (msa_job_get_state(adding->job) == MSA_JOB_CANCELLED) {
     msa_store_remove_job(self->store, msa_job_get_id(adding->job), MSA_JOB_CANCELLED, NULL);
   } else {
     if (msa_job_get_train(adding->job))
       add_run(self, adding, folder);
     insert_job(self, adding->job, self->jobs->len);
-    ask_estimate(self, adding->job);
-    update_time(self);
-    start_next(self);
+    msa_queue_forecast(self, adding->job);
+    msa_queue_update_time(self);
+    msa_queue_start_next(self);
   }
   g_free(adding->run.name);
   g_free(adding->run.params);
@@ -510,6 +262,8 @@ MsaJob *msa_queue_add_train(MsaQueue *self, const MsaTrainParams *params) {
 }
 
 static void queue_again(MsaQueue *self, MsaJob *job) {
+  if (job == self->taken)
+    g_clear_object(&self->taken);
   g_ptr_array_remove(self->interrupted, job);
   msa_job_set_state(job, MSA_JOB_QUEUED, NULL);
   msa_store_set_job_state(self->store, msa_job_get_id(job), MSA_JOB_QUEUED, NULL);
@@ -523,9 +277,9 @@ void msa_queue_set_paused(MsaQueue *self, gboolean paused) {
   self->paused_by_itself = FALSE;
   while (!paused && self->interrupted->len)
     queue_again(self, self->interrupted->pdata[0]);
-  notify(self, P_PAUSED);
-  update_time(self);
-  start_next(self);
+  msa_queue_notify(self, QUEUE_PAUSED);
+  msa_queue_update_time(self);
+  msa_queue_start_next(self);
 }
 
 gboolean msa_queue_get_paused(MsaQueue *queue) {
@@ -540,21 +294,15 @@ double msa_queue_get_seconds_left(MsaQueue *queue) {
   return queue->seconds_left;
 }
 
-static void stop_running(MsaQueue *self, enum wish wish) {
-  self->wish = wish;
-  atomic_store(&self->task->cancel, 1);
-  msa_job_set_state(self->running, MSA_JOB_STOPPING, NULL);
-}
-
 void msa_queue_pause_job(MsaQueue *self, MsaJob *job) {
   MSA_ASSERT_MAIN();
   if (job == self->running) {
-    stop_running(self, WISH_PAUSE);
+    msa_queue_stop_running(self, WISH_PAUSE);
   } else if (msa_job_get_state(job) == MSA_JOB_QUEUED) {
     msa_job_set_state(job, MSA_JOB_PAUSED, NULL);
     msa_store_set_job_state(self->store, msa_job_get_id(job), MSA_JOB_PAUSED, NULL);
   }
-  update_time(self);
+  msa_queue_update_time(self);
 }
 
 void msa_queue_resume_job(MsaQueue *self, MsaJob *job) {
@@ -563,11 +311,11 @@ void msa_queue_resume_job(MsaQueue *self, MsaJob *job) {
     self->wish = WISH_RESUME;
   } else if (msa_job_get_state(job) == MSA_JOB_PAUSED) {
     queue_again(self, job);
-    move_to(self, job, head(self));
+    msa_queue_relist(self, job, head(self));
     if (self->paused_by_itself) /* it waited for nothing but this */
       msa_queue_set_paused(self, FALSE);
-    update_time(self);
-    start_next(self);
+    msa_queue_update_time(self);
+    msa_queue_start_next(self);
   }
 }
 
@@ -576,22 +324,22 @@ void msa_queue_retry_job(MsaQueue *self, MsaJob *job) {
   if (msa_job_get_state(job) != MSA_JOB_FAILED || !find_job(self, job, NULL))
     return;
   queue_again(self, job);
-  update_time(self);
-  start_next(self);
+  msa_queue_update_time(self);
+  msa_queue_start_next(self);
 }
 
 void msa_queue_cancel_job(MsaQueue *self, MsaJob *job) {
   g_autoptr(MsaJob) keep = g_object_ref(job);
   MSA_ASSERT_MAIN();
   if (job == self->running) {
-    stop_running(self, WISH_CANCEL);
+    msa_queue_stop_running(self, WISH_CANCEL);
   } else if (find_job(self, job, NULL)) {
-    cancel_now(self, job);
+    msa_queue_cancel_now(self, job);
   } else if (msa_job_get_state(job) == MSA_JOB_QUEUED) { /* on its way into the store */
     msa_job_set_state(job, MSA_JOB_CANCELLED, NULL);
-    g_signal_emit(self, signals[JOB_ENDED], 0, job);
+    msa_queue_tell_ended(self, job);
   }
-  update_time(self);
+  msa_queue_update_time(self);
 }
 
 void msa_queue_take_job(MsaQueue *self, MsaJob *job) {
@@ -603,7 +351,7 @@ void msa_queue_take_job(MsaQueue *self, MsaJob *job) {
     msa_job_set_state(job, MSA_JOB_STOPPING, NULL);
   } else if (msa_job_get_state(job) == MSA_JOB_PAUSED && find_job(self, job, NULL)) {
     g_set_object(&self->taken, job);
-    start_next(self);
+    msa_queue_start_next(self);
   }
 }
 
@@ -620,13 +368,13 @@ void msa_queue_move_job(MsaQueue *self, MsaJob *job, guint position) {
     if (msa_job_get_state(other) != MSA_JOB_QUEUED)
       continue;
     if (waiting++ == position) {
-      move_to(self, job, i > from ? i - 1 : i);
+      msa_queue_relist(self, job, i > from ? i - 1 : i);
       return;
     }
     last = i;
   }
   if (waiting)
-    move_to(self, job, last > from ? last : last + 1);
+    msa_queue_relist(self, job, last > from ? last : last + 1);
 }
 
 gboolean msa_queue_edit_job(MsaQueue *self, MsaJob *job, const MsaGenerateParams *params) {
@@ -636,9 +384,9 @@ gboolean msa_queue_edit_job(MsaQueue *self, MsaJob *job, const MsaGenerateParams
     return FALSE;
   json = msa_generate_params_to_json(params);
   msa_job_set_generate(job, params);
-  ask_estimate(self, job);
+  msa_queue_forecast(self, job);
   msa_store_set_job_params(self->store, msa_job_get_id(job), json);
-  update_time(self);
+  msa_queue_update_time(self);
   return TRUE;
 }
 
@@ -671,7 +419,7 @@ void msa_queue_fill(MsaQueue *self, GPtrArray *rows) {
   for (guint i = 0; i < rows->len; i++) {
     const struct msa_job_row *row = rows->pdata[i];
     MsaJob *job = job_of_row(row);
-    MsaRun *run = row->kind == MSA_JOB_TRAIN ? find_run(self, row->id) : NULL;
+    MsaRun *run = row->kind == MSA_JOB_TRAIN ? msa_queue_find_run(self, row->id) : NULL;
     if (run)
       msa_run_set_job(run, job);
     if (row->interrupted)
@@ -684,10 +432,10 @@ void msa_queue_fill(MsaQueue *self, GPtrArray *rows) {
   self->open = TRUE;
   if (unfinished) {
     self->paused = self->paused_by_itself = TRUE;
-    notify(self, P_PAUSED);
+    msa_queue_notify(self, QUEUE_PAUSED);
   }
-  ask_again(self);
-  start_next(self);
+  msa_queue_forecast_all(self);
+  msa_queue_start_next(self);
 }
 
 void msa_queue_close(MsaQueue *self, void (*done)(gpointer data), gpointer data) {
@@ -699,5 +447,5 @@ void msa_queue_close(MsaQueue *self, void (*done)(gpointer data), gpointer data)
   }
   self->closed = done;
   self->closed_data = data;
-  stop_running(self, self->wish == WISH_CANCEL ? WISH_CANCEL : WISH_CLOSE);
+  msa_queue_stop_running(self, self->wish == WISH_CANCEL ? WISH_CANCEL : WISH_CLOSE);
 }
