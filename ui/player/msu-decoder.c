@@ -4,6 +4,9 @@
 #include <gst/app/gstappsink.h>
 #include <gst/gst.h>
 #include <gst/video/video.h>
+#include <string.h>
+
+#include "player/msu-yuv.h"
 
 #define PULL_WAIT (50 * GST_MSECOND)
 /* A pipeline that neither delivers nor fails for this long never will: some demuxers forget to say that the
@@ -110,7 +113,7 @@ static gboolean start(struct msu_decoder *decoder) {
     if (turn != decoder->head)
       gst_util_set_object_arg(G_OBJECT(turn), "video-direction", "auto");
     gst_element_link(last, sink);
-    g_autoptr(GstCaps) caps = gst_caps_from_string("video/x-raw,format=BGRA");
+    g_autoptr(GstCaps) caps = gst_caps_from_string("video/x-raw,format={I420,Y42B,Y444,BGRA}");
     gst_app_sink_set_caps(decoder->sink, caps);
   }
   g_object_set(sink, "sync", FALSE, "async", FALSE, "max-buffers", 2, "qos", FALSE, "enable-last-sample",
@@ -178,23 +181,43 @@ static gboolean read_error(struct msu_decoder *decoder) {
   return TRUE;
 }
 
-static void unmap_free(gpointer data) {
-  gst_video_frame_unmap(data);
-  g_free(data);
+static void convert(const GstVideoFrame *frame, guint8 *bgra) {
+  const GstVideoInfo *info = &frame->info;
+  struct msu_yuv picture = {.width = info->width,
+                            .height = info->height,
+                            .chroma_width = GST_VIDEO_FRAME_COMP_WIDTH(frame, 1),
+                            .chroma_height = GST_VIDEO_FRAME_COMP_HEIGHT(frame, 1),
+                            .full = info->colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255};
+  if (!gst_video_color_matrix_get_Kr_Kb(info->colorimetry.matrix, &picture.kr, &picture.kb))
+    gst_video_color_matrix_get_Kr_Kb(GST_VIDEO_COLOR_MATRIX_BT709, &picture.kr, &picture.kb);
+  for (int i = 0; i < 3; i++) {
+    picture.planes[i] = GST_VIDEO_FRAME_COMP_DATA(frame, i);
+    picture.strides[i] = GST_VIDEO_FRAME_COMP_STRIDE(frame, i);
+  }
+  msu_yuv_to_bgra(&picture, bgra);
 }
 
-/* The pixels stay where the decoder put them; the mapping lives as long as the texture. */
 static GdkTexture *texture_of(GstBuffer *buffer, const GstVideoInfo *info) {
-  GstVideoFrame *frame = g_new0(GstVideoFrame, 1);
-  if (!gst_video_frame_map(frame, info, buffer, GST_MAP_READ)) {
-    g_free(frame);
+  GstVideoFrame frame;
+  if (!gst_video_frame_map(&frame, info, buffer, GST_MAP_READ))
     return NULL;
-  }
-  int width = GST_VIDEO_FRAME_WIDTH(frame), height = GST_VIDEO_FRAME_HEIGHT(frame);
-  gsize stride = GST_VIDEO_FRAME_PLANE_STRIDE(frame, 0);
-  g_autoptr(GBytes) bytes = g_bytes_new_with_free_func(
-      GST_VIDEO_FRAME_PLANE_DATA(frame, 0), stride * (height - 1) + (gsize)width * 4, unmap_free, frame);
-  return gdk_memory_texture_new(width, height, GDK_MEMORY_B8G8R8A8_PREMULTIPLIED, bytes, stride);
+  int width = GST_VIDEO_FRAME_WIDTH(&frame), height = GST_VIDEO_FRAME_HEIGHT(&frame);
+  gsize row = (gsize)width * 4;
+  guint8 *bgra = g_malloc(row * height);
+  if (GST_VIDEO_INFO_IS_YUV(info))
+    convert(&frame, bgra);
+  else
+    for (int y = 0; y < height; y++)
+      memcpy(bgra + row * y,
+             (guint8 *)GST_VIDEO_FRAME_PLANE_DATA(&frame, 0) +
+                 (gsize)GST_VIDEO_FRAME_PLANE_STRIDE(&frame, 0) * y,
+             row);
+  gst_video_frame_unmap(&frame);
+  g_autoptr(GBytes) bytes = g_bytes_new_take(bgra, row * height);
+  /* Without alpha there is nothing to multiply, which saves the drawing a conversion. */
+  GdkMemoryFormat format =
+      GST_VIDEO_INFO_IS_YUV(info) ? GDK_MEMORY_B8G8R8A8_PREMULTIPLIED : GDK_MEMORY_B8G8R8A8;
+  return gdk_memory_texture_new(width, height, format, bytes, row);
 }
 
 enum msu_pull msu_decoder_pull(struct msu_decoder *decoder, struct msu_frame *frame) {

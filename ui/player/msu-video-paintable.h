@@ -8,7 +8,7 @@ G_DECLARE_FINAL_TYPE(MsuVideoPaintable, msu_video_paintable, MSU, VIDEO_PAINTABL
 
 MsuVideoPaintable *msu_video_paintable_new(void);
 /* texture may be NULL: empty. frame: its number, -1 for none. */
-void msu_video_paintable_set_texture(MsuVideoPaintable *paintable, GdkTexture *texture, gint64 frame, int width,
-                                     int height);
+void msu_video_paintable_set_texture(MsuVideoPaintable *paintable, GdkTexture *texture, gint64 frame,
+                                     int width, int height);
 GdkTexture *msu_video_paintable_get_texture(MsuVideoPaintable *paintable); /* borrowed, may be NULL */
 gint64 msu_video_paintable_get_frame(MsuVideoPaintable *paintable);
