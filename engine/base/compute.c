@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-int ms_compute_open(struct ms_compute *compute, int threads, unsigned cpu_flags, struct ms_error *error) {
+static void fill_tables(struct ms_compute *compute, unsigned cpu_flags) {
   memset(compute, 0, sizeof *compute);
   compute->cpu_flags = cpu_flags;
   msk_product_init(&compute->product[MSK_PRECISION_F32], &compute->product[MSK_PRECISION_BF16], cpu_flags);
@@ -13,7 +13,17 @@ int ms_compute_open(struct ms_compute *compute, int threads, unsigned cpu_flags,
   msk_norm_init(&compute->norm, cpu_flags);
   msk_conv_init(&compute->conv, cpu_flags);
   msk_adamw_init(&compute->adamw, cpu_flags);
+}
+
+int ms_compute_open(struct ms_compute *compute, int threads, unsigned cpu_flags, struct ms_error *error) {
+  fill_tables(compute, cpu_flags);
   return ms_pool_open(&compute->pool, threads, error);
+}
+
+int ms_compute_open_counting(struct ms_compute *compute, int threads, unsigned cpu_flags,
+                             struct ms_error *error) {
+  fill_tables(compute, cpu_flags);
+  return ms_pool_open_counting(&compute->pool, threads, error);
 }
 
 void ms_compute_release(struct ms_compute *compute) {

@@ -25,6 +25,9 @@ struct ms_compute {
 
 /* cpu_flags: what msk_cpu_detect said, or fewer (0: the C reference). threads 0: all allowed processors. */
 int ms_compute_open(struct ms_compute *compute, int threads, unsigned cpu_flags, struct ms_error *error);
+/* The same without threads, for code that asks for sizes and computes nothing. */
+int ms_compute_open_counting(struct ms_compute *compute, int threads, unsigned cpu_flags,
+                             struct ms_error *error);
 void ms_compute_release(struct ms_compute *compute);
 
 /* Packs B / runs a product over the pool. Scratch is reserved as needed. The same bits for any number of

@@ -1,5 +1,6 @@
 #include "base/pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct worker {
 };
 
 struct ms_pool {
-  int threads;
+  int threads, started;   /* as many, but in a pool that only counts: 1 */
   struct worker *workers; /* [threads], 0 is the caller */
   size_t scratch_bytes;
   const atomic_int *cancel;
@@ -83,7 +84,8 @@ static void announce(struct ms_pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-int ms_pool_open(struct ms_pool **out, int threads, struct ms_error *error) {
+/* Everything but the threads. */
+static int make_pool(struct ms_pool **out, int threads, struct ms_error *error) {
   struct ms_pool *pool;
   if (threads <= 0) {
     cpu_set_t set;
@@ -99,24 +101,35 @@ int ms_pool_open(struct ms_pool **out, int threads, struct ms_error *error) {
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pthread_cond_init(&pool->done, NULL);
+  pool->threads = threads;
+  pool->started = 1;
   pool->workers = calloc((size_t)threads, sizeof *pool->workers);
   if (!pool->workers) {
-    free(pool);
+    ms_pool_close(&pool);
     return ms_error_set(error, MS_ENOMEM, "cannot start %d threads: out of memory", threads);
   }
-  pool->threads = 1;
-  pool->workers[0].pool = pool;
-  for (int i = 1; i < threads; i++) {
+  for (int i = 0; i < threads; i++)
     pool->workers[i].pool = pool;
-    if (pthread_create(&pool->workers[i].thread, NULL, worker_main, &pool->workers[i]) != 0) {
-      ms_pool_close(&pool);
-      return ms_error_set(error, MS_EFAULT, "cannot start thread %d of %d: choose fewer with --threads",
-                          i + 1, threads);
-    }
-    pool->threads++;
-  }
   *out = pool;
   return 0;
+}
+
+int ms_pool_open(struct ms_pool **out, int threads, struct ms_error *error) {
+  int code = make_pool(out, threads, error);
+  struct ms_pool *pool = *out;
+  for (; code == 0 && pool->started < pool->threads; pool->started++) {
+    struct worker *worker = &pool->workers[pool->started];
+    if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0)
+      code = ms_error_set(error, MS_EFAULT, "cannot start thread %d of %d: choose fewer with --threads",
+                          pool->started + 1, pool->threads);
+  }
+  if (code < 0)
+    ms_pool_close(out);
+  return code;
+}
+
+int ms_pool_open_counting(struct ms_pool **out, int threads, struct ms_error *error) {
+  return make_pool(out, threads, error);
 }
 
 void ms_pool_close(struct ms_pool **pointer) {
@@ -126,9 +139,9 @@ void ms_pool_close(struct ms_pool **pointer) {
   *pointer = NULL;
   pool->stop = 1;
   announce(pool);
-  for (int i = 1; i < pool->threads; i++)
+  for (int i = 1; i < pool->started; i++)
     pthread_join(pool->workers[i].thread, NULL);
-  for (int i = 0; i < pool->threads; i++)
+  for (int i = 0; pool->workers && i < pool->threads; i++)
     free(pool->workers[i].scratch);
   pthread_cond_destroy(&pool->done);
   pthread_cond_destroy(&pool->wake);
@@ -161,6 +174,7 @@ size_t ms_pool_scratch_bytes(const struct ms_pool *pool) {
 }
 
 void ms_pool_run(struct ms_pool *pool, ms_task_fn fn, void *data, int64_t tasks) {
+  assert(pool->started == pool->threads);
   if (tasks <= 0)
     return;
   if (tasks == 1 || pool->threads == 1) {

@@ -20,6 +20,9 @@ typedef void (*ms_task_fn)(void *data, int64_t task, void *scratch);
 
 int ms_pool_open(struct ms_pool **pool, int threads,
                  struct ms_error *error); /* threads 0: one per processor allowed */
+/* A pool that starts no thread and runs nothing: it only answers how many there would be, for code that
+ * plans. */
+int ms_pool_open_counting(struct ms_pool **pool, int threads, struct ms_error *error);
 void ms_pool_close(struct ms_pool **pool);
 int ms_pool_threads(const struct ms_pool *pool);
 /* Makes each worker's scratch at least `bytes` (aligned to 64). Returns 0 or MS_ENOMEM. Not during a run. */

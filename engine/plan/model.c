@@ -12,9 +12,6 @@
 #include "msk-cpu.h"
 #include "plan/plan-private.h"
 
-/* Threads of a profile are only counted, not used; more than these cost time to start. */
-#define MOST_THREADS 256
-
 static int is_config(const char *name) {
   size_t length = strlen(name);
   return length > 5 && !strcmp(name + length - 5, ".json");
@@ -70,8 +67,7 @@ int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention
   if (code == 0 && attention)
     code = ms_attention_override(c->model.root, attention, c->model.name, error);
   if (code == 0)
-    code = ms_compute_open(&c->compute, threads < MOST_THREADS ? threads : MOST_THREADS, msk_cpu_detect(),
-                           error);
+    code = ms_compute_open_counting(&c->compute, threads, msk_cpu_detect(), error);
   if (code == 0)
     code = ms_model_open_root(&c->model, &c->compute, c->model.root, MS_MODEL_ALL, error);
   if (code == 0)

@@ -75,5 +75,9 @@ int main(int argc, char **argv) {
   }
   check_ok(ms_pool_open(&pool, 0, &error) == 0 && ms_pool_threads(pool) >= 1, "0 asks for all processors");
   ms_pool_close(&pool);
+  check_ok(ms_pool_open_counting(&pool, 500, &error) == 0 && ms_pool_threads(pool) == 500,
+           "a pool that only counts has 500 threads");
+  ms_pool_close(&pool);
+  check_ok(pool == NULL, "and closes");
   return check_end();
 }
