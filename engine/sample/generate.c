@@ -19,6 +19,7 @@
 #include "sample/denoise.h"
 #include "sample/enlarge.h"
 #include "sample/memory.h"
+#include "sample/resume.h"
 #include "sample/settings.h"
 #include "sample/stages.h"
 #include "sample/state.h"
@@ -425,76 +426,6 @@ static int generate(struct run *run, const struct ms_machine *machine, struct ms
   return code;
 }
 
-int ms_saved_job_read(struct ms_saved_job *saved, const char *folder, struct ms_error *error) {
-  json_t *root = NULL;
-  char path[1200];
-  int code = ms_state_read_job(folder, &root, error);
-  *saved = (struct ms_saved_job){.job = ms_generate_job_default(), .owned = root};
-  snprintf(path, sizeof path, "%.1100s/job.json", folder);
-  if (code == 0)
-    code = ms_settings_read(&saved->job, root, path, error);
-  saved->job.output = json_string_value(json_object_get(root, "output"));
-  saved->job.resume = folder;
-  if (code < 0)
-    ms_saved_job_release(saved);
-  return code;
-}
-
-void ms_saved_job_release(struct ms_saved_job *saved) {
-  json_decref(saved->owned);
-  memset(saved, 0, sizeof *saved);
-}
-
-static int differs(const char *asked, const char *saved) {
-  return asked && strcmp(asked, saved ? saved : "");
-}
-
-/* A resumed job takes every setting from its folder but the output, which may be named anew. What the caller
- * set must be the same. */
-static int load_resumed(struct run *run, struct ms_error *error) {
-  const struct ms_generate_job asked = run->job, *own = &run->saved.job;
-  const char *what = NULL, *was = "";
-  char number[48] = "";
-  int code = ms_saved_job_read(&run->saved, asked.resume, error);
-  if (code < 0)
-    return code;
-  if (differs(asked.prompt, own->prompt))
-    what = "the prompt", was = own->prompt;
-  else if (differs(asked.negative, own->negative))
-    what = "--negative", was = own->negative;
-  else if (differs(asked.model, own->model))
-    what = "--model", was = own->model;
-  else if (differs(asked.sampler, own->sampler))
-    what = "--sampler", was = own->sampler;
-  else if (differs(asked.attention, own->attention))
-    what = "--attention", was = own->attention ? own->attention : "the model's";
-  else if (asked.width && (asked.width != own->width || asked.height != own->height))
-    what = "--size", snprintf(number, sizeof number, "%dx%d", own->width, own->height);
-  else if (asked.frames && asked.frames != own->frames)
-    what = "--frames", snprintf(number, sizeof number, "%d", own->frames);
-  else if (asked.fps > 0 && asked.fps != own->fps)
-    what = "--fps", snprintf(number, sizeof number, "%g", own->fps);
-  else if (asked.steps && asked.steps != own->steps)
-    what = "--steps", snprintf(number, sizeof number, "%d", own->steps);
-  else if (asked.guidance >= 0 && asked.guidance != own->guidance)
-    what = "--guidance", snprintf(number, sizeof number, "%g", own->guidance);
-  else if (asked.shift > 0 && asked.shift != own->shift)
-    what = "--shift", snprintf(number, sizeof number, "%g", own->shift);
-  else if (asked.seed >= 0 && asked.seed != own->seed)
-    what = "--seed", snprintf(number, sizeof number, "%lld", (long long)own->seed);
-  if (what)
-    return ms_error_set(error, MS_EUSAGE,
-                        "%s is not that of the unfinished clip in \"%s\" (\"%.200s\"): leave it out to go on "
-                        "with that clip, or leave --resume out to begin another",
-                        what, asked.resume, number[0] ? number : was);
-  run->job = *own;
-  if (asked.output)
-    run->job.output = asked.output;
-  run->job.keep_latents = asked.keep_latents;
-  run->job.take = asked.take;
-  return 0;
-}
-
 int ms_generate(const struct ms_generate_job *job, const struct ms_machine *machine,
                 const struct ms_hooks *hooks, struct ms_generate_result *result, struct ms_error *error) {
   struct run *run = calloc(1, sizeof *run);
@@ -508,7 +439,7 @@ int ms_generate(const struct ms_generate_job *job, const struct ms_machine *mach
   run->start = ms_seconds();
   run->state.lock = -1;
   if (job->resume)
-    code = load_resumed(run, error);
+    code = ms_resume_read(job, &run->saved, &run->job, error);
   if (!run->job.model)
     run->job.model = "starter";
   if (code == 0)
