@@ -48,6 +48,9 @@ static int export(const struct args *args, const char *clip, struct msa_output *
                      json_pack("{s:o, s:I, s:i, s:i, s:f}", "output", msa_json_text(args->output), "frames",
                                (json_int_t)result.frames, "width", result.width, "height", result.height,
                                "fps", result.fps));
+    if (result.width != result.clip_width || result.height != result.clip_height)
+      msa_output_note(output, "%dx%d became %dx%d: sizes are even", result.clip_width, result.clip_height,
+                      result.width, result.height);
     msa_output_say(output, "%s: %lld frames of %dx%d at %g a second", args->output, (long long)result.frames,
                    result.width, result.height, result.fps);
   }

@@ -16,7 +16,8 @@ struct msa_export_work {
 };
 
 struct msa_export_result {
-  int width, height;
+  int width, height; /* even, as video formats need it: a clip of odd size loses its last row or column */
+  int clip_width, clip_height;
   int64_t frames;
   double fps;
 };

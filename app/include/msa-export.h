@@ -16,7 +16,7 @@ const MsaExportPreset *msa_export_presets(guint *count);
 guint64 msa_export_estimate(const MsaExportPreset *preset, int width, int height, int frames);
 
 /* progress (0..1, seconds left or < 0) is called on the main context. A cancelled or failed export leaves no
- * file. */
+ * file. Sizes become even: a clip of 303x541 gives one of 302x540. */
 typedef void (*MsaExportProgress)(double fraction, double seconds_left, gpointer data);
 void msa_export_async(const char *clip, const char *output, const char *format, int quality, double fps,
                       MsaExportProgress progress, gpointer progress_data, GCancellable *cancellable,
