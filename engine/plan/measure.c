@@ -107,7 +107,7 @@ static int measure_training(struct ms_measure *m, struct ms_rates *rates) {
     return code;
   for (int i = 0; i < 2; i++)
     as_forward[i] = r[i].work.product / small->product + r[i].work.dense / small->dense;
-  slower = held((r[1].seconds - r[0].seconds) / (as_forward[1] - as_forward[0]), 0.5, 10);
+  slower = held((r[1].seconds - r[0].seconds) / (as_forward[1] - as_forward[0]), 0.8, 3);
   solved = (struct solved){.fixed = r[0].seconds - slower * as_forward[0],
                            .product = small->product / slower,
                            .dense = small->dense / slower};
@@ -119,9 +119,26 @@ static int measure_training(struct ms_measure *m, struct ms_rates *rates) {
   return 0;
 }
 
-/* One layer of 1536 channels. Its attention, little of the whole, goes as fast as the small one's, and its
- * training lags behind its forward pass as the small one's does: timing those would take longer than all the
- * rest. */
+/* Heads of large models have 128 channels: two layers with such heads, narrow enough that attention counts.
+ */
+static int measure_wide_heads(struct ms_measure *m, struct ms_rates *rates) {
+  static const struct ms_probe_shape shape = {
+      .dim = 512, .ffn = 1024, .heads = 4, .layers = 2, .text_dim = 128, .text_len = 24};
+  struct ms_probe_shape shapes[] = {shape, shape};
+  const int lattices[2][3] = {{9, 12, 16}, {9, 24, 40}};
+  const struct ms_layer_rates *small = &rates->layers[0];
+  struct ms_reading r[2];
+  int code;
+  for (int i = 0; i < 2; i++)
+    memcpy(shapes[i].lattice, lattices[i], sizeof lattices[i]);
+  if ((code = ms_probes_read(m, shapes, 2, 0, r)) < 0)
+    return code;
+  rates->layers[1].dense = held(solve_two(&r[0], &r[1]).dense, small->dense, 4 * small->dense);
+  return 0;
+}
+
+/* One layer of 1536 channels. Its training is taken to lag behind its forward pass as the small one's does:
+ * timing that would take longer than all the rest. */
 static int measure_large(struct ms_measure *m, struct ms_rates *rates) {
   static const struct ms_probe_shape shape = {.dim = 1536,
                                               .ffn = 8960,
@@ -136,13 +153,14 @@ static int measure_large(struct ms_measure *m, struct ms_rates *rates) {
   struct ms_probe_shape shapes[2];
   struct ms_reading r[2];
   double whole;
-  int code;
+  int code = measure_wide_heads(m, rates);
+  if (code < 0)
+    return code;
   shapes[0] = shapes[1] = shape;
   shapes[1].kind = MS_ATTENTION_DSA;
   if ((code = ms_probes_read(m, shapes, 2, 0, r)) < 0)
     return code;
   large->dim = shape.dim;
-  large->dense = small->dense;
   whole = (r[0].work.product + r[0].work.dense) / r[0].seconds;
   solved.product =
       held(r[0].work.product / (r[0].seconds - r[0].work.dense / large->dense), whole / 4, whole * 4);
