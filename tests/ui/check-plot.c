@@ -132,7 +132,7 @@ static void check_numbers(void) {
   check_number(msu_number_value(text, 12345, "tokens/s"), "12.35k tokens/s");
   check_number(msu_number_value(text, 1.1 * (1 << 30), "B"), "1.10 GB");
   check_number(msu_number_value(text, 0.4217, "%"), "42.2 %");
-  check_number(msu_number_value(text, 3.2e-5, NULL), "3.200e-5");
+  check_number(msu_number_value(text, 3.2e-5, NULL), "3.2e-5");
   check_number(msu_number_value(text, NAN, "B"), "-");
 }
 

@@ -52,8 +52,8 @@ static double suffix_unit(double magnitude, const char **suffix) {
   return unit;
 }
 
-/* 1.0e-05 as 1e-5; the mantissa keeps its zeros if `keep`. */
-static void drop_zeros(char *text, gboolean keep) {
+/* 1.0e-05 as 1e-5. */
+static void drop_zeros(char *text) {
   char *e = strchr(text, 'e');
   if (!e || !e[1])
     return;
@@ -64,7 +64,7 @@ static void drop_zeros(char *text, gboolean keep) {
     from++;
   memmove(to, from, strlen(from) + 1);
   char *end = e;
-  while (!keep && end - text > 2 && end[-1] == '0')
+  while (end - text > 2 && end[-1] == '0')
     end--;
   if (end != e && !g_ascii_isdigit(end[-1]))
     end--;
@@ -105,7 +105,7 @@ char *msu_number_tick(char text[MSU_NUMBER_ROOM], double value, double step, dou
     /* digits of the mantissa that tell neighbours apart */
     int digits = step > 0 ? (int)CLAMP(floor(log10(fabs(value))) - floor(log10(step)), 0, 8) : 0;
     snprintf(text, MSU_NUMBER_ROOM, "%.*e", digits, shown);
-    drop_zeros(text, FALSE);
+    drop_zeros(text);
     g_strlcat(text, space, MSU_NUMBER_ROOM);
     g_strlcat(text, name, MSU_NUMBER_ROOM);
     return text;
@@ -144,7 +144,7 @@ char *msu_number_value(char text[MSU_NUMBER_ROOM], double value, const char *uni
   }
   if (magnitude != 0 && (magnitude < 1e-3 || magnitude >= 1e7)) {
     snprintf(text, MSU_NUMBER_ROOM, "%.3e", shown);
-    drop_zeros(text, TRUE);
+    drop_zeros(text);
   } else {
     int digits = magnitude == 0 ? 0 : (int)CLAMP(3 - floor(log10(magnitude)), 0, 6);
     if (bytes || percent)

@@ -96,7 +96,7 @@ static void draw_grid(const struct msu_scene *scene, GtkSnapshot *snapshot, Pang
   GdkRGBA grid = faded(&scene->text, 0.1), dim = faded(&scene->text, 0.65);
   struct msu_ticks ticks;
   char text[MSU_NUMBER_ROOM];
-  int wanted = MAX(2, (int)(area->size.height / 34));
+  int wanted = MAX(2, (int)(area->size.height / 22));
   if (plane->log)
     msu_ticks_log(&ticks, plane->low, plane->high, wanted);
   else if (g_strcmp0(scene->unit, "B") == 0)
@@ -110,7 +110,7 @@ static void draw_grid(const struct msu_scene *scene, GtkSnapshot *snapshot, Pang
     msu_number_tick(text, ticks.at[i], ticks.step, top, scene->unit);
     draw_text(snapshot, layout, text, area->origin.x - 8, y, 1, 0.5, &dim);
   }
-  msu_ticks_linear(&ticks, scene->from, scene->to, MAX(2, (int)(area->size.width / 90)), TRUE);
+  msu_ticks_linear(&ticks, scene->from, scene->to, MAX(2, (int)(area->size.width / 70)), TRUE);
   float bottom = area->origin.y + area->size.height;
   for (int i = 0; i < ticks.count; i++) {
     float x = area->origin.x + roundf(msu_plane_x(plane, ticks.at[i]) / scene->scale);

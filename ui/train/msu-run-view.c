@@ -2,6 +2,7 @@
 #include "train/msu-run-graphs.h"
 #include "train/msu-run-row.h"
 #include "train/msu-run-saving.h"
+#include "window/msu-format.h"
 #include "window/msu-message.h"
 #include "window/msu-window.h"
 
@@ -17,6 +18,7 @@ struct _MsuRunView {
   GtkWidget *failure; /* message of the run's error; NULL: none */
   MsaStudio *studio;
   MsaRun *run;
+  MsaJob *job;         /* of the run, as far as it is listened to; NULL: none */
   GPtrArray *compared; /* of MsaRun */
 };
 
@@ -93,6 +95,17 @@ static void update_failure(MsuRunView *self, enum msa_job_state state) {
   }
 }
 
+/* Steps say all while it trains; otherwise what goes on comes first. */
+static char *prefixed_progress(MsuRunView *self, enum msa_job_state state, const char *progress) {
+  MsaJob *job = msa_run_get_job(self->run);
+  if (state != MSA_JOB_RUNNING)
+    return g_strdup_printf("%s · %s", msu_run_state_name(state), progress);
+  if (!job || g_strcmp0(msa_job_get_phase(job), "train") == 0)
+    return g_strdup(progress);
+  g_autofree char *phase = msu_format_phase(msa_job_get_phase(job));
+  return g_strdup_printf("%s · %s", phase, progress);
+}
+
 static void update(MsuRunView *self) {
   if (!self->run)
     return;
@@ -101,10 +114,8 @@ static void update(MsuRunView *self) {
   gboolean here = msa_run_get_job(self->run) != NULL;
   gboolean ended = state == MSA_JOB_DONE || state == MSA_JOB_CANCELLED;
   g_autofree char *progress = msu_run_progress(self->run);
-  g_autofree char *place = state == MSA_JOB_RUNNING
-                               ? g_strdup(progress)
-                               : g_strdup_printf("%s · %s", msu_run_state_name(state), progress);
   gtk_label_set_text(self->name, msa_run_get_name(self->run));
+  g_autofree char *place = prefixed_progress(self, state, progress);
   gtk_label_set_text(self->place, place);
   gtk_progress_bar_set_fraction(self->bar, steps > 0 ? CLAMP((double)step / (double)steps, 0, 1) : 0);
   gtk_widget_set_visible(GTK_WIDGET(self->bar), !ended);
@@ -200,7 +211,19 @@ static void update_actions(MsuRunView *self) {
   gtk_widget_action_set_enabled(GTK_WIDGET(self), "run.forget", self->run && !msa_run_get_job(self->run));
 }
 
+static void follow_job(MsuRunView *self) {
+  MsaJob *job = self->run ? msa_run_get_job(self->run) : NULL;
+  if (job == self->job)
+    return;
+  if (self->job)
+    g_signal_handlers_disconnect_by_data(self->job, self);
+  g_set_object(&self->job, job);
+  if (job)
+    g_signal_connect_object(job, "notify::phase", G_CALLBACK(update), self, G_CONNECT_SWAPPED);
+}
+
 static void state_cb(MsuRunView *self) {
+  follow_job(self);
   update(self);
   update_actions(self);
 }
@@ -221,8 +244,7 @@ void msu_run_view_set_run(MsuRunView *self, MsaRun *run) {
   if (run)
     g_signal_connect_object(run, "notify::state", G_CALLBACK(state_cb), self, G_CONNECT_SWAPPED);
   show_curves(self);
-  update(self);
-  update_actions(self);
+  state_cb(self);
 }
 
 MsaRun *msu_run_view_get_run(MsuRunView *view) {
@@ -237,6 +259,7 @@ static void msu_run_view_dispose(GObject *object) {
     g_object_remove_weak_pointer(G_OBJECT(self->failure), (gpointer *)&self->failure);
   self->failure = NULL;
   g_clear_object(&self->run);
+  g_clear_object(&self->job);
   while ((child = gtk_widget_get_first_child(GTK_WIDGET(self))))
     gtk_widget_unparent(child);
   g_clear_object(&self->studio);
