@@ -224,6 +224,7 @@ static void check_many(void) {
   }
   check_ok(room_until(stored, &done, 60), "a thousand rows are written");
   g_thread_join(g_thread_new("store", close_store, store));
+  msa_store_free(store);
   msa_studio_folders_free(folders);
   const gint64 start = g_get_monotonic_time();
   MsaStudio *studio = open_studio();
