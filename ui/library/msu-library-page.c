@@ -13,6 +13,7 @@
 #include "window/msu-window.h"
 
 #define VARIATIONS 4
+#define CELL_WIDTH 232 /* pixels, with what is around a cell */
 
 struct _MsuLibraryPage {
   GtkWidget parent_instance;
@@ -29,6 +30,7 @@ struct _MsuLibraryPage {
   GtkWidget *choosing;
   GPtrArray *trashed; /* of GPtrArray of MsaClip: what one undo brings back, by its number */
   guint update;       /* idle after the library has changed */
+  guint columns;      /* idle after the width has changed */
 };
 
 G_DEFINE_FINAL_TYPE(MsuLibraryPage, msu_library_page, GTK_TYPE_WIDGET)
@@ -215,6 +217,21 @@ static void show_all_cb(MsuLibraryPage *self) {
 }
 
 /* ---- Cells. ---- */
+
+/* The grid keeps thirty rows of as many widgets as there may be columns, so it is told how many fit. */
+static gboolean columns_idle_cb(gpointer data) {
+  MsuLibraryPage *self = data;
+  GtkAdjustment *across = gtk_scrollable_get_hadjustment(GTK_SCROLLABLE(self->grid));
+  self->columns = 0;
+  gtk_grid_view_set_max_columns(GTK_GRID_VIEW(self->grid),
+                                (guint)CLAMP(gtk_adjustment_get_page_size(across) / CELL_WIDTH, 1, 32));
+  return G_SOURCE_REMOVE;
+}
+
+static void width_changed_cb(MsuLibraryPage *self) {
+  if (!self->columns)
+    self->columns = g_idle_add_full(G_PRIORITY_HIGH_IDLE, columns_idle_cb, self, NULL);
+}
 
 static void star_cb(MsuClipCell *cell, gboolean starred, MsuLibraryPage *self) {
   if (msu_clip_cell_get_clip(cell))
@@ -416,6 +433,7 @@ static void unroot(GtkWidget *widget) {
 static void dispose(GObject *object) {
   MsuLibraryPage *self = MSU_LIBRARY_PAGE(object);
   g_clear_handle_id(&self->update, g_source_remove);
+  g_clear_handle_id(&self->columns, g_source_remove);
   g_clear_object(&self->first);
   g_clear_weak_pointer(&self->choosing);
   drop_actions(self);
@@ -504,6 +522,8 @@ static void msu_library_page_init(MsuLibraryPage *self) {
   g_signal_connect(factory, "bind", G_CALLBACK(bind_cb), NULL);
   g_signal_connect(factory, "unbind", G_CALLBACK(unbind_cb), NULL);
   gtk_grid_view_set_factory(GTK_GRID_VIEW(self->grid), factory);
+  g_signal_connect_object(gtk_scrollable_get_hadjustment(GTK_SCROLLABLE(self->grid)), "notify::page-size",
+                          G_CALLBACK(width_changed_cb), self, G_CONNECT_SWAPPED);
 
   GtkDropTarget *drop = gtk_drop_target_new(GDK_TYPE_FILE_LIST, GDK_ACTION_COPY);
   g_signal_connect(drop, "drop", G_CALLBACK(drop_cb), self);
