@@ -15,8 +15,8 @@ struct ms_denoise {
   const float *text, *negative; /* states [rows, text_dim] */
   int text_rows, negative_rows;
   double fps;
-  const struct ms_state_folder *state; /* NULL: nothing is saved */
-  int first_step;                      /* > 0: latents and history come from state */
+  struct ms_state_folder *state; /* NULL: nothing is saved */
+  int first_step;                /* > 0: latents and history come from state */
   const struct ms_hooks *hooks;
   const atomic_int *take; /* non-zero: the step at hand is the last; NULL: never */
   void (*step_done)(void *data, double flops, int step, int steps);

@@ -11,11 +11,13 @@
 #include "weights/safetensors.h"
 
 #define JOB_JSON_MAX (4u << 20)
-#define DURABLE "state.safetensors"
-#define QUICK "latest.safetensors"
+#define STATES 3
+#define DURABLE 2
+static const char *const state_names[STATES] = {"latest-0.safetensors", "latest-1.safetensors",
+                                                "state.safetensors"};
 
 static void state_path(char path[1200], const char *folder, const char *name) {
-  snprintf(path, 1200, "%s/%s", folder, name);
+  snprintf(path, 1190, "%s/%s", folder, name);
 }
 
 /* The settings decide the bits; where the clip goes does not. */
@@ -46,10 +48,11 @@ static int take_folder(struct ms_state_folder *state, const char *folder, const 
 }
 
 static void remove_states(const char *folder) {
-  static const char *const names[] = {QUICK, DURABLE, QUICK ".part", DURABLE ".part"};
   char path[1200];
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    state_path(path, folder, names[i]);
+  for (int i = 0; i < STATES; i++) {
+    state_path(path, folder, state_names[i]);
+    unlink(path);
+    strcat(path, ".part");
     unlink(path);
   }
 }
@@ -92,7 +95,7 @@ void ms_state_end(struct ms_state_folder *state, int remove) {
   state->lock = -1;
 }
 
-int ms_state_save(const struct ms_state_folder *folder, const struct ms_sample_state *state, int quick,
+int ms_state_save(struct ms_state_folder *folder, const struct ms_sample_state *state, int quick,
                   struct ms_error *error) {
   struct ms_tensor_out tensors[4];
   char path[1200], stage[16], step[16], order[16], settings[17], sum[17];
@@ -113,9 +116,12 @@ int ms_state_save(const struct ms_state_folder *folder, const struct ms_sample_s
   snprintf(order, sizeof order, "%d", state->sampler ? state->sampler->order_reached : 0);
   ms_hash_format(folder->settings, settings);
   ms_hash_format(hash, sum);
-  state_path(path, folder->path, quick ? QUICK : DURABLE);
-  return quick ? ms_safetensors_write_quick(path, tensors, n, metadata, error)
-               : ms_safetensors_write(path, tensors, n, metadata, error);
+  state_path(path, folder->path, state_names[quick ? folder->turn : DURABLE]);
+  if (!quick)
+    return ms_safetensors_write(path, tensors, n, metadata, error);
+  unlink(path);
+  folder->turn = !folder->turn;
+  return ms_safetensors_write_quick(path, tensors, n, metadata, error);
 }
 
 int ms_state_read_job(const char *folder, json_t **job, struct ms_error *error) {
@@ -152,7 +158,7 @@ static int hash_matches(const struct ms_safetensors *file, const char *key, uint
   return text && !strcmp(text, ms_hash_format(hash, wanted));
 }
 
-/* Opens one of the two files and checks what it says of itself. MS_EINPUT tells what is wrong. */
+/* Opens one of the files and checks what it says of itself. MS_EINPUT tells what is wrong. */
 static int open_state(const struct ms_state_folder *folder, const char *name, struct ms_safetensors **file,
                       struct ms_error *error) {
   static const char *const names[4] = {"latents", "history.0", "history.1", "history.2"};
@@ -180,22 +186,22 @@ static int open_state(const struct ms_state_folder *folder, const char *name, st
   return code;
 }
 
-/* The newer of the two states; one that is damaged gives way to the other. Returns 1, 0 or MS_EINPUT. */
-static int open_newest(const struct ms_state_folder *folder, struct ms_safetensors **newest,
+/* The newest of the states; one that is damaged gives way to another. Returns 1, 0 or MS_EINPUT. */
+static int open_newest(struct ms_state_folder *folder, struct ms_safetensors **newest,
                        struct ms_error *error) {
-  static const char *const names[] = {DURABLE, QUICK};
   struct ms_error why = {0};
   int there = 0, best_stage = -1, best_step = -1;
   *newest = NULL;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < STATES; i++) {
     struct ms_safetensors *file = NULL;
     char path[1200];
     int stage, step;
-    state_path(path, folder->path, names[i]);
+    state_path(path, folder->path, state_names[i]);
     if (access(path, F_OK) < 0)
       continue;
     there = 1;
-    if (open_state(folder, names[i], &file, &why) < 0)
+    memset(&why, 0, sizeof why);
+    if (open_state(folder, state_names[i], &file, &why) < 0)
       continue;
     stage = metadata_number(file, "stage");
     step = metadata_number(file, "step");
@@ -204,6 +210,7 @@ static int open_newest(const struct ms_state_folder *folder, struct ms_safetenso
       *newest = file;
       best_stage = stage;
       best_step = step;
+      folder->turn = i == 0; /* the newest is not the one that is removed next */
     } else {
       ms_safetensors_close(&file);
     }
@@ -213,7 +220,7 @@ static int open_newest(const struct ms_state_folder *folder, struct ms_safetenso
   return there ? ms_error_set(error, why.code, "%s", why.message) : 0;
 }
 
-int ms_state_peek(const struct ms_state_folder *folder, int *stage, int *step, struct ms_error *error) {
+int ms_state_peek(struct ms_state_folder *folder, int *stage, int *step, struct ms_error *error) {
   struct ms_safetensors *file = NULL;
   int found = open_newest(folder, &file, error);
   if (found == 1) {
@@ -224,8 +231,7 @@ int ms_state_peek(const struct ms_state_folder *folder, int *stage, int *step, s
   return found;
 }
 
-int ms_state_load(const struct ms_state_folder *folder, struct ms_sample_state *state,
-                  struct ms_error *error) {
+int ms_state_load(struct ms_state_folder *folder, struct ms_sample_state *state, struct ms_error *error) {
   struct ms_safetensors *file = NULL;
   const struct ms_tensor_view *view;
   int code = open_newest(folder, &file, error), fits;

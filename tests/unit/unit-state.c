@@ -26,7 +26,7 @@ static void check_pace(void) {
            "however slow the disk is, nothing older than 15 s is lost");
 }
 
-static void save(const struct ms_state_folder *folder, struct ms_sampler *sampler, float *latents, int step,
+static void save(struct ms_state_folder *folder, struct ms_sampler *sampler, float *latents, int step,
                  int quick) {
   struct ms_sample_state state = {.step = step, .count = COUNT, .latents = latents, .sampler = sampler};
   struct ms_error error = {0};
@@ -39,7 +39,7 @@ static void save(const struct ms_state_folder *folder, struct ms_sampler *sample
   check_ok(ms_state_save(folder, &state, quick, &error) == 0, "step %d is saved: %s", step, error.message);
 }
 
-static void check_loaded(const struct ms_state_folder *folder, int want) {
+static void check_loaded(struct ms_state_folder *folder, int want) {
   struct ms_sampler sampler = {0};
   float *latents = calloc(COUNT, sizeof *latents);
   struct ms_sample_state state = {.count = COUNT, .latents = latents, .sampler = &sampler};
@@ -83,11 +83,17 @@ static void check_states(void) {
            "a second owner is refused: %s", error.message);
   save(&folder, &sampler, latents, 3, 0);
   check_loaded(&folder, 3);
+  save(&folder, &sampler, latents, 4, 1);
   save(&folder, &sampler, latents, 5, 1);
   check_loaded(&folder, 5);
-  flip_byte("job/latest.safetensors");
-  check_loaded(&folder, 3);
-  scratch_put("job/latest.safetensors", "", 0);
+  save(&folder, &sampler, latents, 6, 1);
+  check_loaded(&folder, 6);
+  flip_byte("job/latest-0.safetensors");
+  check_loaded(&folder, 5);
+  save(&folder, &sampler, latents, 6, 1);
+  check_loaded(&folder, 6);
+  scratch_put("job/latest-0.safetensors", "", 0);
+  scratch_put("job/latest-1.safetensors", "", 0);
   check_loaded(&folder, 3);
   ms_state_end(&folder, 0);
   memset(&error, 0, sizeof error);
