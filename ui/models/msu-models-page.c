@@ -73,6 +73,7 @@ static void imported_cb(GObject *source, GAsyncResult *result, gpointer data) {
     g_autofree char *words = g_strdup_printf(_("“%s” is imported"), self->imported);
     toast(self, words, NULL);
   } else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+    g_prefix_error(&error, _("“%s” was not imported. "), self->imported);
     tell_failure(self, error);
   }
 }
@@ -80,6 +81,8 @@ static void imported_cb(GObject *source, GAsyncResult *result, gpointer data) {
 static void import(MsuModelsPage *self, const char *path) {
   if (self->importing)
     return;
+  for (GtkWidget *told; (told = gtk_widget_get_first_child(self->messages));) /* of earlier tries */
+    gtk_box_remove(GTK_BOX(self->messages), told);
   self->importing = g_cancellable_new();
   g_free(self->imported);
   self->imported = g_filename_display_basename(path);
