@@ -133,6 +133,7 @@ static void check_numbers(void) {
   check_number(msu_number_value(text, 1.1 * (1 << 30), "B"), "1.10 GB");
   check_number(msu_number_value(text, 0.4217, "%"), "42.2 %");
   check_number(msu_number_value(text, 3.2e-5, NULL), "3.2e-5");
+  check_number(msu_number_value(text, 2251.4, "tokens/s"), "2,251 tokens/s");
   check_number(msu_number_value(text, NAN, "B"), "-");
 }
 

@@ -145,13 +145,15 @@ static void column_paint(struct column *column, guint32 *pixel, gsize stride, co
 
 void msu_curve_draw_line(cairo_surface_t *image, const struct msu_plane *plane,
                          const struct msu_points *points, const double color[4], double thickness) {
-  gsize first = msu_points_find(points, plane->from, 0), end = msu_points_find(points, plane->to, first);
-  if (end - first == 1 && points->length == 1) {
-    msu_curve_draw_dots(image, plane, points, color, 1.5 * thickness);
+  gsize count = msu_points_count(points, plane->from, plane->to);
+  if (points->length == 1) {
+    cairo_t *cr = cairo_create(image);
+    msu_curve_draw_dots(cr, plane, points, color, 1.5 * thickness);
+    cairo_destroy(cr);
     return;
   }
   /* Slices of a pixel column smooth what is steep; where points crowd there is little to smooth. */
-  int slices_a_pixel = end - first > 2 * (gsize)plane->width ? 2 : 4, n = plane->width * slices_a_pixel;
+  int slices_a_pixel = count > 2 * (gsize)plane->width ? 2 : 4, n = plane->width * slices_a_pixel;
   float radius = (float)thickness / 2;
   int reach = (int)(radius * (float)slices_a_pixel);
   g_autofree struct interval *slices = g_new(struct interval, n);
@@ -187,23 +189,23 @@ void msu_curve_draw_line(cairo_surface_t *image, const struct msu_plane *plane,
   cairo_surface_mark_dirty(image);
 }
 
-void msu_curve_draw_dots(cairo_surface_t *image, const struct msu_plane *plane,
-                         const struct msu_points *points, const double color[4], double radius) {
-  cairo_t *cr = cairo_create(image);
-  cairo_set_source_rgba(cr, color[0], color[1], color[2], color[3]);
-  double margin = (plane->to - plane->from) / plane->width * radius;
+void msu_curve_draw_dots(cairo_t *cr, const struct msu_plane *plane, const struct msu_points *points,
+                         const double color[4], double radius) {
+  double margin = (plane->to - plane->from) / plane->width;
   gsize first = msu_points_find(points, plane->from - margin, 0),
         end = msu_points_find(points, plane->to + margin, first);
-  double last_x = -INFINITY, last_y = -INFINITY;
+  cairo_set_source_rgba(cr, color[0], color[1], color[2], color[3]);
   for (gsize i = first; i < end; i++) {
     double x = msu_plane_x(plane, points->x[i]), y = msu_plane_y(plane, points->y[i]);
-    if (isnan(y) || (fabs(x - last_x) < 0.5 && fabs(y - last_y) < 0.5))
+    if (isnan(y))
       continue;
-    last_x = x;
-    last_y = y;
     cairo_new_sub_path(cr);
     cairo_arc(cr, x, y, radius, 0, 2 * G_PI);
   }
   cairo_fill(cr);
-  cairo_destroy(cr);
+}
+
+gsize msu_points_count(const struct msu_points *points, double from, double to) {
+  gsize first = msu_points_find(points, from, 0);
+  return msu_points_find(points, to, first) - first;
 }

@@ -35,5 +35,8 @@ struct msu_extremes msu_points_extremes(const struct msu_points *points, double 
 /* image: CAIRO_FORMAT_ARGB32 of the plane's size; color: red, green, blue, alpha, not premultiplied. */
 void msu_curve_draw_line(cairo_surface_t *image, const struct msu_plane *plane,
                          const struct msu_points *points, const double color[4], double thickness);
-void msu_curve_draw_dots(cairo_surface_t *image, const struct msu_plane *plane,
-                         const struct msu_points *points, const double color[4], double radius);
+/* In the plane's pixels; marks at the edges reach over them. Not for more points than pixel columns. */
+void msu_curve_draw_dots(cairo_t *cr, const struct msu_plane *plane, const struct msu_points *points,
+                         const double color[4], double radius);
+/* How many points lie within the plane. */
+gsize msu_points_count(const struct msu_points *points, double from, double to);

@@ -149,7 +149,10 @@ char *msu_number_value(char text[MSU_NUMBER_ROOM], double value, const char *uni
     int digits = magnitude == 0 ? 0 : (int)CLAMP(3 - floor(log10(magnitude)), 0, 6);
     if (bytes || percent)
       digits = MIN(digits, magnitude < 10 ? 2 : 1);
-    snprintf(text, MSU_NUMBER_ROOM, "%.*f", digits, shown);
+    if (digits == 0)
+      msu_number_whole(text, (gint64)llround(shown));
+    else
+      snprintf(text, MSU_NUMBER_ROOM, "%.*f", digits, shown);
   }
   if (!bytes)
     g_strlcat(text, name, MSU_NUMBER_ROOM);

@@ -122,28 +122,50 @@ static void draw_grid(const struct msu_scene *scene, GtkSnapshot *snapshot, Pang
   }
 }
 
-/* A node with the picture in `bounds`. Not a texture: the software renderer would convert one through floats
+/* Marks, unless they are as many as pixels. */
+static gboolean is_dots(const struct msu_curve *curve, const struct msu_plane *plane) {
+  struct msu_points points = msu_curve_points(curve);
+  return curve->kind == MSU_CURVE_DOTS &&
+         msu_points_count(&points, plane->from, plane->to) <= (gsize)plane->width;
+}
+
+static void curve_color(const struct msu_curve *curve, gboolean dark, double rgba[4]) {
+  GdkRGBA color = msu_palette(curve->color, dark);
+  rgba[0] = color.red;
+  rgba[1] = color.green;
+  rgba[2] = color.blue;
+  rgba[3] = curve->kind == MSU_CURVE_RAW ? 1 / 3.0 : 1;
+}
+
+/* A node with the curves in the area. Not a texture: the software renderer would convert one through floats
  * for each frame that shows it. */
 static GskRenderNode *draw_curves(const struct msu_scene *scene, const struct msu_plane *plane, gboolean dark,
-                                  const graphene_rect_t *bounds) {
+                                  const graphene_rect_t *area) {
   cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, plane->width, plane->height);
+  graphene_rect_t bounds = *area;
+  double rgba[4];
   for (guint i = 0; i < scene->curves->len; i++) {
     const struct msu_curve *curve = g_ptr_array_index(scene->curves, i);
     struct msu_points points = msu_curve_points(curve);
-    GdkRGBA color = msu_palette(curve->color, dark);
-    double rgba[4] = {color.red, color.green, color.blue, curve->kind == MSU_CURVE_RAW ? 1 / 3.0 : 1};
-    if (points.length == 0)
-      continue;
-    if (curve->kind == MSU_CURVE_DOTS)
-      msu_curve_draw_dots(image, plane, &points, rgba, DOT * scene->scale);
-    else
+    curve_color(curve, dark, rgba);
+    if (points.length > 0 && !is_dots(curve, plane))
       msu_curve_draw_line(image, plane, &points, rgba, LINE * scene->scale);
   }
   cairo_surface_set_device_scale(image, scene->scale, scene->scale);
-  GskRenderNode *node = gsk_cairo_node_new(bounds);
+  graphene_rect_inset(&bounds, -BLEED, 0);
+  GskRenderNode *node = gsk_cairo_node_new(&bounds);
   cairo_t *cr = gsk_cairo_node_get_draw_context(node);
-  cairo_set_source_surface(cr, image, bounds->origin.x, bounds->origin.y);
+  cairo_set_source_surface(cr, image, area->origin.x, area->origin.y);
   cairo_paint(cr);
+  cairo_translate(cr, area->origin.x, area->origin.y);
+  cairo_scale(cr, 1 / scene->scale, 1 / scene->scale);
+  for (guint i = 0; i < scene->curves->len; i++) {
+    const struct msu_curve *curve = g_ptr_array_index(scene->curves, i);
+    struct msu_points points = msu_curve_points(curve);
+    curve_color(curve, dark, rgba);
+    if (points.length > 0 && is_dots(curve, plane))
+      msu_curve_draw_dots(cr, plane, &points, rgba, DOT * scene->scale);
+  }
   cairo_destroy(cr);
   cairo_surface_destroy(image);
   return node;
@@ -152,21 +174,13 @@ static GskRenderNode *draw_curves(const struct msu_scene *scene, const struct ms
 static void draw_picture(const struct msu_scene *scene, GtkSnapshot *snapshot, const struct msu_plane *plane,
                          const graphene_rect_t *area) {
   gboolean dark = is_dark(&scene->text);
-  struct msu_plane wide = *plane;
-  int bleed = (int)round(BLEED * scene->scale);
-  double width = (plane->to - plane->from) / plane->width * bleed;
-  wide.from -= width;
-  wide.to += width;
-  wide.width += 2 * bleed;
-  g_autofree char *key =
-      g_strdup_printf("%a %a %a %a %d %d %d %g %d %" G_GUINT64_FORMAT, wide.from, wide.to, wide.low,
-                      wide.high, wide.log, wide.width, wide.height, wide.scale, dark, scene->serial);
+  g_autofree char *key = g_strdup_printf("%a %a %a %a %d %d %d %g %d %" G_GUINT64_FORMAT, plane->from,
+                                         plane->to, plane->low, plane->high, plane->log, plane->width,
+                                         plane->height, plane->scale, dark, scene->serial);
   if (!*scene->picture || g_strcmp0(key, *scene->picture_key) != 0) {
     g_clear_pointer(scene->picture, gsk_render_node_unref);
     g_free(*scene->picture_key);
-    *scene->picture = draw_curves(scene, &wide, dark,
-                                  &GRAPHENE_RECT_INIT(area->origin.x - bleed / scene->scale, area->origin.y,
-                                                      wide.width / scene->scale, wide.height / scene->scale));
+    *scene->picture = draw_curves(scene, plane, dark, area);
     *scene->picture_key = g_steal_pointer(&key);
   }
   gtk_snapshot_append_node(snapshot, *scene->picture);

@@ -43,26 +43,27 @@ void msu_ticks_bytes(struct msu_ticks *ticks, double low, double high, int wante
   fill(ticks, low, high, MAX(nice_step((high - low) / unit, wanted) * unit, 1));
 }
 
-void msu_ticks_log(struct msu_ticks *ticks, double low, double high, int wanted) {
-  if (!usable(ticks, low, high, &wanted) || low <= 0)
-    return;
-  double decades = log10(high) - log10(low);
-  if (decades < 1.5) {
-    msu_ticks_linear(ticks, low, high, wanted, FALSE);
-    return;
-  }
-  static const double fine[] = {1, 2, 5}, coarse[] = {1};
-  gboolean room = 3 * decades <= wanted;
-  const double *parts = room ? fine : coarse;
-  int n = room ? 3 : 1, stride = MAX(1, (int)ceil(decades / wanted));
-  int first = (int)floor(log10(low)), last = (int)ceil(log10(high));
-  for (int d = first; d <= last; d++) {
-    if (d % stride)
-      continue;
-    for (int i = 0; i < n && ticks->count < MSU_TICKS_MAX; i++) {
+/* Marks at `n` parts of every stride-th decade. */
+static void fill_decades(struct msu_ticks *ticks, double low, double high, const double *parts, int n,
+                         int stride) {
+  ticks->count = 0;
+  for (int d = (int)floor(log10(low)); d <= (int)ceil(log10(high)); d++)
+    for (int i = 0; i < n && d % stride == 0 && ticks->count < MSU_TICKS_MAX; i++) {
       double at = parts[i] * pow(10, d);
       if (at >= low * (1 - 1e-9) && at <= high * (1 + 1e-9))
         ticks->at[ticks->count++] = at;
     }
-  }
+}
+
+void msu_ticks_log(struct msu_ticks *ticks, double low, double high, int wanted) {
+  static const double fine[] = {1, 2, 5}, coarse[] = {1};
+  if (!usable(ticks, low, high, &wanted) || low <= 0)
+    return;
+  double decades = log10(high) - log10(low);
+  if (3 * decades <= wanted + 1)
+    fill_decades(ticks, low, high, fine, 3, 1);
+  else
+    fill_decades(ticks, low, high, coarse, 1, MAX(1, (int)ceil(decades / wanted)));
+  if (ticks->count < 3 && decades < 1.5)
+    msu_ticks_linear(ticks, low, high, wanted, FALSE);
 }

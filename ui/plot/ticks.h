@@ -15,7 +15,7 @@ struct msu_ticks {
 void msu_ticks_linear(struct msu_ticks *ticks, double low, double high, int wanted, gboolean whole);
 void msu_ticks_bytes(struct msu_ticks *ticks, double low, double high, int wanted);
 /* Marks at decades, with 2 and 5 between them where there is room; every n-th decade where there is none.
- * Both ends above 0. A range within less than a decade and a half gets linear marks. */
+ * Both ends above 0. A range too narrow for three of them gets linear marks. */
 void msu_ticks_log(struct msu_ticks *ticks, double low, double high, int wanted);
 
 /* All texts follow the locale's separators. Units: NULL, "B" (powers of 1024), "%" (the value is a fraction)

@@ -55,7 +55,7 @@ static const struct graph graphs[] = {
      {{"seconds", N_("Step"), MSU_CURVE_LINE, NULL},
       {"compute_seconds", N_("Compute"), MSU_CURVE_LINE, NULL},
       {"transfer_seconds", N_("Transfer"), MSU_CURVE_LINE, NULL},
-      {"exposed_transfer_seconds", N_("Exposed transfer"), MSU_CURVE_LINE, NULL}}},
+      {"exposed_transfer_seconds", N_("Exposed"), MSU_CURVE_LINE, NULL}}},
 };
 #define GRAPHS G_N_ELEMENTS(graphs)
 
