@@ -138,10 +138,6 @@ static void show_clip_cb(MsuCreatePage *self, MsaClip *clip) {
   msu_create_stage_show_clip(MSU_CREATE_STAGE(self->stage), clip);
 }
 
-static void show_job_cb(MsuCreatePage *self, MsaJob *job) {
-  msu_create_stage_show_job(MSU_CREATE_STAGE(self->stage), job);
-}
-
 static void running_cb(MsuCreatePage *self) {
   MsaJob *running = msa_queue_get_running(queue_of(self));
   MsaJob *shown = msu_create_stage_get_job(MSU_CREATE_STAGE(self->stage));
@@ -190,6 +186,11 @@ void msu_create_page_edit_job(MsuCreatePage *self, MsaJob *job) {
                  msu_message_new(MSU_MESSAGE_NOTE, _("You are changing a job that waits in the queue.")));
   update_button(self);
   msu_form_focus_prompt(MSU_FORM(self->form));
+}
+
+void msu_create_page_show_job(MsuCreatePage *self, MsaJob *job) {
+  g_return_if_fail(MSU_IS_CREATE_PAGE(self));
+  msu_create_stage_show_job(MSU_CREATE_STAGE(self->stage), job);
 }
 
 void msu_create_page_focus_prompt(MsuCreatePage *self) {
@@ -265,7 +266,8 @@ GtkWidget *msu_create_page_new(MsaStudio *studio) {
   g_signal_connect_object(self->stage, "use-seed", G_CALLBACK(use_seed_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(self->stage, "vary", G_CALLBACK(vary_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(self->strip, "show-clip", G_CALLBACK(show_clip_cb), self, G_CONNECT_SWAPPED);
-  g_signal_connect_object(self->strip, "show-job", G_CALLBACK(show_job_cb), self, G_CONNECT_SWAPPED);
+  g_signal_connect_object(self->strip, "show-job", G_CALLBACK(msu_create_page_show_job), self,
+                          G_CONNECT_SWAPPED);
   g_signal_connect_object(queue, "job-ended", G_CALLBACK(ended_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(queue, "notify::running", G_CALLBACK(running_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(queue, "items-changed", G_CALLBACK(update_button), self,

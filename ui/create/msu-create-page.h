@@ -12,6 +12,8 @@ void msu_create_page_use_params(MsuCreatePage *page, const MsaGenerateParams *pa
                                 const char *const *notes);
 /* Fills the form with a waiting job; the button then changes that job instead of adding one. */
 void msu_create_page_edit_job(MsuCreatePage *page, MsaJob *job);
+/* Puts a job on the stage. */
+void msu_create_page_show_job(MsuCreatePage *page, MsaJob *job);
 /* As the Create button. */
 void msu_create_page_create(MsuCreatePage *page);
 void msu_create_page_focus_prompt(MsuCreatePage *page);

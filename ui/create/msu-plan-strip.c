@@ -39,10 +39,10 @@ static void show_sentence(MsuPlanStrip *self, const char *sentence, gboolean wro
   gtk_label_set_text(self->sentence, sentence ? sentence : "");
   gtk_widget_set_visible(GTK_WIDGET(self->sentence), sentence != NULL);
   if (wrong) {
-    gtk_widget_add_css_class(GTK_WIDGET(self), "error");
+    gtk_widget_add_css_class(GTK_WIDGET(self), "does-not-fit");
     gtk_widget_remove_css_class(GTK_WIDGET(self->sentence), "dim-label");
   } else {
-    gtk_widget_remove_css_class(GTK_WIDGET(self), "error");
+    gtk_widget_remove_css_class(GTK_WIDGET(self), "does-not-fit");
     gtk_widget_add_css_class(GTK_WIDGET(self->sentence), "dim-label");
   }
 }

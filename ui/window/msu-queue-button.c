@@ -16,9 +16,20 @@ G_DEFINE_FINAL_TYPE(MsuQueueButton, msu_queue_button, GTK_TYPE_WIDGET)
 
 static void follow(MsuQueueButton *self, MsaJob *job);
 
+static guint count_waiting(MsaQueue *queue) {
+  const guint count = g_list_model_get_n_items(G_LIST_MODEL(queue));
+  guint waiting = 0;
+  for (guint i = 0; i < count; i++) {
+    g_autoptr(MsaJob) job = g_list_model_get_item(G_LIST_MODEL(queue), i);
+    waiting += msa_job_get_state(job) == MSA_JOB_QUEUED;
+  }
+  return waiting;
+}
+
 static void update(MsuQueueButton *self) {
   MsaJob *running = msa_queue_get_running(self->queue);
   const guint count = g_list_model_get_n_items(G_LIST_MODEL(self->queue));
+  const guint waiting = count_waiting(self->queue);
   const gboolean paused = msa_queue_get_paused(self->queue);
   follow(self, running);
   g_autofree char *text = NULL;
@@ -29,17 +40,17 @@ static void update(MsuQueueButton *self) {
                      : g_strdup_printf(_("%.0f %%"), 100 * CLAMP(msa_job_get_fraction(running), 0, 1));
     g_autofree char *place = msu_format_job(running);
     tip = g_strdup_printf(_("Queue: %s"), place);
-  } else if (count && paused) {
+  } else if (count && (paused || !waiting)) {
     text = g_strdup(_("Paused"));
     tip = g_strdup_printf(ngettext("Queue: paused, %u job", "Queue: paused, %u jobs", count), count);
   } else if (count) {
-    text = g_strdup_printf(ngettext("%u waiting", "%u waiting", count), count);
-    tip = g_strdup_printf(ngettext("Queue: %u job waits", "Queue: %u jobs wait", count), count);
+    text = g_strdup_printf(ngettext("%u waiting", "%u waiting", waiting), waiting);
+    tip = g_strdup_printf(ngettext("Queue: %u job waits", "Queue: %u jobs wait", waiting), waiting);
   } else {
     tip = g_strdup(_("Queue: nothing to do"));
   }
   msu_ring_set_fraction(MSU_RING(self->ring), running ? MAX(msa_job_get_fraction(running), 0) : -1);
-  msu_ring_set_paused(MSU_RING(self->ring), paused && !running);
+  msu_ring_set_paused(MSU_RING(self->ring), !running && (paused || (count && !waiting)));
   gtk_widget_set_visible(self->label, text != NULL);
   gtk_label_set_text(GTK_LABEL(self->label), text ? text : "");
   gtk_widget_set_tooltip_text(self->button, tip);

@@ -140,6 +140,8 @@ static void show_job_cb(MsuWindow *self, MsaJob *job) {
     GtkWidget *message = msu_message_new(MSU_MESSAGE_ERROR, msa_job_get_error(job));
     msu_message_add_copy(MSU_MESSAGE(message));
     gtk_box_append(self->messages, message);
+    if (msa_job_get_kind(job) == MSA_JOB_GENERATE)
+      msu_create_page_show_job(MSU_CREATE_PAGE(self->create_page), job);
   }
 }
 
@@ -259,5 +261,7 @@ void msu_window_show_opened(MsuWindow *self) {
     msu_message_add_button(MSU_MESSAGE(message), _("Show queue"), show_queue_cb, self, NULL);
     msu_message_add_button(MSU_MESSAGE(message), _("Resume"), resume_cb, self, NULL);
     gtk_box_append(self->messages, message);
+    if (msa_job_get_kind(job) == MSA_JOB_GENERATE)
+      msu_create_page_show_job(MSU_CREATE_PAGE(self->create_page), job);
   }
 }
