@@ -6,8 +6,8 @@
  *   code = ms_train (&job, NULL, &machine, &hooks, &result, &error);
  *
  * The output is a model folder: model.json, dit.safetensors (EMA weights if EMA is on) and the parts it
- * needs, with run.json, metrics.csv and checkpoints/step-NNNNNN/. A resumed run ends with the same bits as a
- * straight one. */
+ * needs, with run.json, metrics.csv, checkpoints/step-NNNNNN/, samples/ and latents/ (encoded clips, so that
+ * a run that goes on starts quickly). A resumed run ends with the same bits as a straight one. */
 #pragma once
 #include "ms-clips.h"
 #include "ms-job.h"
@@ -70,7 +70,11 @@ struct ms_train_result {
 };
 
 /* source NULL: the folder job->dataset. A stopped run (cancel) saves a checkpoint first and returns
- * MS_ECANCELLED. */
+ * MS_ECANCELLED; the message says at which step and how to go on. Before any work: MS_EUSAGE (settings that
+ * cannot be; with resume a total of steps that the run has passed), MS_EINPUT (model, clips), MS_EBUDGET
+ * (names the resource, by how much it falls short, and the nearest settings that fit), MS_EOUTPUT (the
+ * folder; another run writes it). A damaged checkpoint is told to hooks->log and the one before taken. Sample
+ * clips change no bit of the training, and one that cannot be made is told and left out. */
 int ms_train(const struct ms_train_job *job, const struct ms_clip_source *source,
              const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result,
              struct ms_error *error);

@@ -131,32 +131,6 @@ static void draw_items(struct loop *loop, int b, int samples, int64_t *items) {
   }
 }
 
-static int apply_average(struct loop *loop, struct ms_error *error);
-static int restore_weights(struct loop *loop, struct ms_error *error);
-
-/* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. Cancelling
- * waits: it takes a moment. */
-static int validate(struct loop *loop, double *loss, struct ms_error *error) {
-  double sum = 0;
-  int code;
-  ms_pool_set_cancel(loop->model->compute->pool, NULL);
-  code = apply_average(loop, error);
-  for (int64_t i = 0; i < loop->held_out.items && code == 0; i++) {
-    int64_t items[MS_VALIDATION_SAMPLES] = {i, i, i, i};
-    code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas,
-                                   MS_VALIDATION_SAMPLES, error);
-    if (code == 0)
-      code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 0, loop->objective.velocity, error);
-    if (code == 0)
-      sum += ms_objective_loss(&loop->objective, 0);
-  }
-  *loss = sum / (double)loop->held_out.items;
-  if (code == 0)
-    code = restore_weights(loop, error);
-  ms_pool_set_cancel(loop->model->compute->pool, loop->hooks ? loop->hooks->cancel : NULL);
-  return code;
-}
-
 /* The DiT's parameters are exchanged for their average (and back) through the optimizer's own state: the
  * weights are kept in `grad`'s place, which is free between steps. */
 static int apply_average(struct loop *loop, struct ms_error *error) {
@@ -183,6 +157,43 @@ static int restore_weights(struct loop *loop, struct ms_error *error) {
     return 0;
   memcpy(params->data, loop->grad, (size_t)params->total * msk_type_size(params->type));
   return ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
+}
+
+/* The run's flag is polled (1), or what is done now is done to its end (0). */
+static void let_cancel(struct loop *loop, int polled) {
+  ms_pool_set_cancel(loop->model->compute->pool, polled && loop->hooks ? loop->hooks->cancel : NULL);
+}
+
+/* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. A run that is
+ * cancelled meanwhile gets NaN, and its weights back: the look is left out, the step stands. */
+static int validate(struct loop *loop, double *loss, struct ms_error *error) {
+  struct ms_error why = {0};
+  double sum = 0;
+  int code, back;
+  let_cancel(loop, 0);
+  code = apply_average(loop, error);
+  let_cancel(loop, 1);
+  if (code < 0)
+    return code;
+  for (int64_t i = 0; i < loop->held_out.items && code == 0; i++) {
+    int64_t items[MS_VALIDATION_SAMPLES] = {i, i, i, i};
+    struct ms_progress progress = {"validate", i, loop->held_out.items, ms_seconds() - loop->start, -1};
+    if (loop->hooks && loop->hooks->progress)
+      loop->hooks->progress(loop->hooks->data, &progress);
+    code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas,
+                                   MS_VALIDATION_SAMPLES, &why);
+    if (code == 0)
+      code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 0, loop->objective.velocity, &why);
+    if (code == 0)
+      sum += ms_objective_loss(&loop->objective, 0);
+  }
+  let_cancel(loop, 0);
+  back = restore_weights(loop, error);
+  let_cancel(loop, 1);
+  *loss = code == 0 && !cancelled(loop) ? sum / (double)loop->held_out.items : NAN;
+  if (code < 0 && code != MS_ECANCELLED)
+    return ms_error_set(error, code, "%s", why.message);
+  return back;
 }
 
 static int write_weights(struct loop *loop, struct ms_error *error) {
@@ -309,14 +320,13 @@ static int train_step(struct loop *loop, struct ms_error *error) {
     code = train_batch(loop, b, step, micro, items, &loss, &why);
   if (code == 0 && ms_pool_cancelled(loop->model->compute->pool))
     code = ms_error_set(&why, MS_ECANCELLED, "stopped at step %lld", (long long)step);
-  /* An update is whole or not at all: cancelling waits for it. */
-  ms_pool_set_cancel(loop->model->compute->pool, NULL);
+  let_cancel(loop, 0); /* an update is whole or not at all */
   if (code == 0)
     code = isfinite(loss) ? ms_optimizer_step(&loop->optimizer, loop->grad, lr, &norm, &why)
                           : ms_error_set(&why, MS_ENOTFINITE, "the loss is not finite");
   if (code == 0)
     code = ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, &why);
-  ms_pool_set_cancel(loop->model->compute->pool, loop->hooks ? loop->hooks->cancel : NULL);
+  let_cancel(loop, 1);
   if (code == MS_ENOTFINITE) {
     if ((code = skip_step(loop, b, items, samples, &why, error)) < 0)
       return code;
@@ -340,7 +350,8 @@ static int train_step(struct loop *loop, struct ms_error *error) {
     code = validate(loop, &validation, error);
     if (code < 0)
       return code;
-    loop->result->validation_loss = validation;
+    if (isfinite(validation))
+      loop->result->validation_loss = validation;
   }
   loop->step = (struct ms_train_figures){.step = loop->at.step,
                                          .loss = loss,

@@ -52,6 +52,7 @@ struct watch {
   atomic_int cancel;
   int64_t cancel_at, kill_at, steps; /* steps: the job's; 0: 12 */
   const char *sample;
+  int looks, cancel_look; /* 0: never */
   int warnings, samples, with_host, with_mfu, with_disk;
   char text[600]; /* of the last warning */
 };
@@ -67,6 +68,12 @@ static void watch_metrics(void *data, int64_t step, const struct ms_metric *metr
     atomic_store(&watch->cancel, 1);
   if (step == watch->kill_at)
     raise(SIGKILL);
+}
+
+static void watch_progress(void *data, const struct ms_progress *progress) {
+  struct watch *watch = data;
+  if (!strcmp(progress->phase, "validate") && ++watch->looks == watch->cancel_look)
+    atomic_store(&watch->cancel, 1);
 }
 
 static void watch_log(void *data, enum ms_log_level level, const char *message) {
@@ -86,6 +93,7 @@ static int train(const char *name, int threads, int resume, struct watch *watch,
                  struct ms_train_result *result, struct ms_error *error) {
   struct ms_machine machine = {.threads = threads, .data_folder = "."};
   struct ms_hooks hooks = {.data = watch,
+                           .progress = watch_progress,
                            .metrics = watch_metrics,
                            .log = watch_log,
                            .sample = watch_sample,
@@ -155,6 +163,20 @@ static void check_stop(void) {
   code = train("stopped", 2, 1, &watch, &result, NULL);
   check_ok(code == 0 && result.steps == 12, "and goes on to its end");
   compare("straight", "stopped", "stopped and resumed");
+}
+
+/* In the look at the held-out clip after step 6, which is done with other weights. */
+static void check_stop_in_look(void) {
+  struct watch watch = {.cancel_at = -1, .kill_at = -1, .cancel_look = 2};
+  struct ms_train_result result;
+  struct ms_error error = {0};
+  int code = train("looked", 2, 0, &watch, &result, &error);
+  check_ok(code == MS_ECANCELLED && result.steps == 6 && isnan(result.validation_loss),
+           "a run is stopped while it looks at a held-out clip: %s", error.message);
+  watch = (struct watch){.cancel_at = -1, .kill_at = -1};
+  code = train("looked", 2, 1, &watch, &result, NULL);
+  check_ok(code == 0, "and goes on");
+  compare("straight", "looked", "stopped in a look");
 }
 
 static void check_kill(void) {
@@ -254,6 +276,7 @@ int main(int argc, char **argv) {
   check_straight();
   check_threads();
   check_stop();
+  check_stop_in_look();
   check_kill();
   check_damage("cut", 1);
   check_damage("flipped", 0);
