@@ -57,6 +57,8 @@ static void msa_studio_dispose(GObject *object) {
   g_clear_object(&self->queue);
   g_clear_object(&self->runs);
   g_clear_object(&self->planner);
+  if (self->library)
+    msa_library_close(self->library);
   g_clear_object(&self->library);
   g_clear_object(&self->models);
   G_OBJECT_CLASS(msa_studio_parent_class)->dispose(object);

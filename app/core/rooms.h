@@ -13,6 +13,8 @@ MsaClip *msa_clip_new(const struct msa_clip_row *row);
 
 /* Store and folders are borrowed and outlive the object. */
 MsaLibrary *msa_library_new(struct msa_store *store, const struct msa_studio_folders *folders);
+/* Before the store is freed: what is still on its way ends with an error. */
+void msa_library_close(MsaLibrary *library);
 /* Once, after the store is open: rows newest first, prompts newest first and NULL-terminated. */
 void msa_library_fill(MsaLibrary *library, GPtrArray *rows, const char *const *prompts);
 /* A clip whose row is in the store already: it becomes the first of the list. Borrowed from the list. */

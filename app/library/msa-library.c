@@ -1,11 +1,13 @@
 /* The list of clips, filled from the store and kept as it. */
 #include "msa-library.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/main-thread.h"
 #include "core/rooms.h"
+#include "msa-error.h"
 #include "library/clip-private.h"
 #include "library/export-private.h"
 #include "library/look.h"
@@ -15,7 +17,7 @@
 
 struct _MsaLibrary {
   GObject parent;
-  struct msa_store *store;
+  struct msa_store *store; /* NULL: closed */
   char *user_models, *trash;
   GPtrArray *clips;   /* of MsaClip, newest first */
   GPtrArray *prompts; /* of char *, newest first, ends in NULL */
@@ -80,6 +82,17 @@ MsaLibrary *msa_library_new(struct msa_store *store, const struct msa_studio_fol
   library->trash = g_build_filename(folders->home, "trash", NULL);
   g_task_run_in_thread(task, probe_work);
   return library;
+}
+
+void msa_library_close(MsaLibrary *library) {
+  library->store = NULL;
+}
+
+/* Whether the store can still be told; if not, the task is ended. */
+static gboolean is_open(MsaLibrary *library, GTask *task) {
+  if (!library->store)
+    g_task_return_new_error(task, MSA_ERROR, MSA_ERROR_STORE, _("The library is closed."));
+  return library->store != NULL;
 }
 
 /* Which files are gone, looked for off the main thread. */
@@ -158,7 +171,7 @@ MsaClip *msa_library_insert(MsaLibrary *library, const struct msa_clip_row *row)
 
 void msa_library_set_starred(MsaLibrary *library, MsaClip *clip, gboolean starred) {
   MSA_ASSERT_MAIN();
-  if (msa_clip_get_starred(clip) == !!starred)
+  if (msa_clip_get_starred(clip) == !!starred || !library->store)
     return;
   msa_store_set_starred(library->store, msa_clip_get_id(clip), starred);
   msa_clip_set_starred(clip, starred);
@@ -230,6 +243,8 @@ static void trash_moved_cb(GObject *source, GAsyncResult *result, gpointer data)
     return;
   }
   move->location = g_strdup(moved->location);
+  if (!is_open(MSA_LIBRARY(source), task))
+    return;
   msa_store_set_trashed_async(MSA_LIBRARY(source)->store, msa_clip_get_id(move->clip), move->location,
                               trashed_cb, g_steal_pointer(&task));
 }
@@ -288,6 +303,8 @@ static void restore_moved_cb(GObject *source, GAsyncResult *result, gpointer dat
     g_task_return_error(task, error);
     return;
   }
+  if (!is_open(MSA_LIBRARY(source), task))
+    return;
   msa_store_set_trashed_async(MSA_LIBRARY(source)->store, msa_clip_get_id(move->clip), NULL, restored_cb,
                               g_steal_pointer(&task));
 }
@@ -404,7 +421,7 @@ static void row_cb(GObject *source, GAsyncResult *result, gpointer data) {
     g_task_return_error(task, error);
   } else if ((known = find_path(library, file->path))) { /* it was added before */
     g_task_return_pointer(task, g_object_ref(known), g_object_unref);
-  } else {
+  } else if (is_open(library, task)) {
     file->row = seen->row;
     memset(&seen->row, 0, sizeof seen->row);
     msa_store_add_clip_async(library->store, &file->row, stored_cb, g_steal_pointer(&task));
@@ -460,6 +477,7 @@ void msa_library_use_prompt(MsaLibrary *library, const char *prompt) {
   g_ptr_array_insert(prompts, 0, g_strdup(prompt));
   if (prompts->len > PROMPTS + 1)
     g_ptr_array_remove_index(prompts, prompts->len - 2);
-  msa_store_use_prompt(library->store, prompt);
+  if (library->store)
+    msa_store_use_prompt(library->store, prompt);
   g_signal_emit(library, signals[PROMPTS_CHANGED], 0);
 }
