@@ -20,7 +20,7 @@ struct msu_decoder {
   GstElement *pipeline, *head; /* head: what the decoded stream is linked to */
   GstAppSink *sink;
   /* Written by the streaming threads; needs_decoder: of a moving picture, and there is none. */
-  gboolean linked, no_more_pads, needs_decoder;
+  gboolean linked, no_more_pads, needs_decoder, has_sound;
   gint64 last_heard; /* monotonic time of the last frame */
   int width, height;
   double pixel_aspect, fps;
@@ -33,6 +33,15 @@ static void pad_added_cb(GstElement *element, GstPad *pad, gpointer data) {
   g_autoptr(GstPad) sink = gst_element_get_static_pad(decoder->head, "sink");
   if (!gst_pad_is_linked(sink) && gst_pad_link(pad, sink) == GST_PAD_LINK_OK)
     g_atomic_int_set(&decoder->linked, TRUE);
+}
+
+/* Asked for every stream that is found, also for those that are left out. */
+static gboolean autoplug_cb(GstElement *element, GstPad *pad, GstCaps *caps, gpointer data) {
+  struct msu_decoder *decoder = data;
+  if (gst_caps_get_size(caps) > 0 &&
+      g_str_has_prefix(gst_structure_get_name(gst_caps_get_structure(caps, 0)), "audio/"))
+    g_atomic_int_set(&decoder->has_sound, TRUE);
+  return TRUE;
 }
 
 static void no_more_pads_cb(GstElement *element, gpointer data) {
@@ -119,6 +128,7 @@ static gboolean start(struct msu_decoder *decoder) {
   g_object_set(sink, "sync", FALSE, "async", FALSE, "max-buffers", 2, "qos", FALSE, "enable-last-sample",
                FALSE, NULL);
   g_signal_connect(source, "pad-added", G_CALLBACK(pad_added_cb), decoder);
+  g_signal_connect(source, "autoplug-continue", G_CALLBACK(autoplug_cb), decoder);
   g_signal_connect(source, "no-more-pads", G_CALLBACK(no_more_pads_cb), decoder);
   g_autoptr(GstBus) bus = gst_element_get_bus(decoder->pipeline);
   gst_bus_set_sync_handler(bus, look_at_message, decoder, NULL);
@@ -310,6 +320,10 @@ gint64 msu_decoder_duration(struct msu_decoder *decoder) {
   if (!decoder->pipeline || !gst_element_query_duration(decoder->pipeline, GST_FORMAT_TIME, &duration))
     return 0;
   return MAX(duration, 0);
+}
+
+gboolean msu_decoder_has_sound(const struct msu_decoder *decoder) {
+  return g_atomic_int_get(&decoder->has_sound);
 }
 
 const char *msu_decoder_error(const struct msu_decoder *decoder) {

@@ -38,5 +38,6 @@ int msu_decoder_height(const struct msu_decoder *decoder);
 double msu_decoder_pixel_aspect(const struct msu_decoder *decoder); /* width of a pixel over its height */
 double msu_decoder_fps(const struct msu_decoder *decoder);          /* 0: not known */
 gint64 msu_decoder_duration(struct msu_decoder *decoder);           /* nanoseconds; 0: not known */
+gboolean msu_decoder_has_sound(const struct msu_decoder *decoder);  /* beside its pictures */
 /* A sentence for a person; NULL if all is well. Owned by the decoder. */
 const char *msu_decoder_error(const struct msu_decoder *decoder);

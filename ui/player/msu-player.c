@@ -5,6 +5,7 @@
 #include "player/msu-fade.h"
 #include "player/msu-reel.h"
 #include "player/msu-scrubber.h"
+#include "player/msu-sound.h"
 #include "player/msu-stage.h"
 #include "player/msu-video-paintable.h"
 
@@ -14,7 +15,7 @@
 struct _MsuPlayer {
   GtkWidget parent_instance;
   GtkWidget *body, *stage, *message, *message_label, *controls, *scrubber, *times;
-  GtkWidget *play_button, *speed_label, *full_button;
+  GtkWidget *play_button, *speed_label, *full_button, *sound_button;
   GSimpleActionGroup *actions;
   MsuFade *fade;
   MsuVideoPaintable *paintable;
@@ -22,6 +23,7 @@ struct _MsuPlayer {
 
   char *path;
   MsuReel *reel;
+  struct msu_sound *sound; /* NULL: the clip has none, or it was not needed yet */
   gint64 frames, frame;
   double position; /* seconds of the clip, while it plays */
   double speed;
@@ -113,6 +115,27 @@ static void go_to(MsuPlayer *self, gint64 frame, int direction) {
   notify(self, PROP_FRAME);
 }
 
+/* ---- Sound: only at the clip's own speed, and unless it is muted. ---- */
+
+static void update_sound(MsuPlayer *self) {
+  gboolean muted = !gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(self->sound_button));
+  gboolean heard = self->playing && self->reel && self->speed == 1 && !muted &&
+                   msu_reel_has_sound(self->reel) && gtk_widget_get_mapped(GTK_WIDGET(self));
+  if (heard && !self->sound)
+    self->sound = msu_sound_new(self->path);
+  if (heard)
+    msu_sound_play(self->sound, self->position);
+  else if (self->sound)
+    msu_sound_pause(self->sound);
+}
+
+static void sound_cb(MsuPlayer *self) {
+  gboolean on = gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(self->sound_button));
+  gtk_button_set_icon_name(GTK_BUTTON(self->sound_button),
+                           on ? "audio-volume-high-symbolic" : "audio-volume-muted-symbolic");
+  update_sound(self);
+}
+
 /* ---- The clock. ---- */
 
 static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) {
@@ -132,6 +155,8 @@ static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) 
     }
     while (position >= end && end > 0)
       position -= end;
+    self->position = position;
+    update_sound(self);
   }
   gint64 frame = msu_reel_find(self->reel, position);
   /* The clip waits for a frame that is not decoded yet, rather than leave it out. */
@@ -151,9 +176,11 @@ static void update_tick(MsuPlayer *self) {
   if (runs && !self->tick) {
     self->last_time = 0;
     self->tick = gtk_widget_add_tick_callback(self->stage, tick_cb, self, NULL);
+    update_sound(self);
   } else if (!runs && self->tick) {
     gtk_widget_remove_tick_callback(self->stage, self->tick);
     self->tick = 0;
+    update_sound(self);
   }
 }
 
@@ -168,6 +195,10 @@ static void reel_changed_cb(MsuReel *reel, MsuPlayer *self) {
     notify(self, PROP_ERROR);
   }
   if (frames != self->frames) {
+    if (!self->frames) {
+      gtk_widget_set_visible(self->sound_button, msu_reel_has_sound(reel));
+      update_sound(self);
+    }
     self->frames = frames;
     msu_scrubber_set_frames(MSU_SCRUBBER(self->scrubber), frames, msu_reel_get_time(reel, frames));
     if (self->frame >= frames && msu_reel_get_exact(reel))
@@ -242,6 +273,11 @@ static gboolean key_cb(GtkEventControllerKey *controller, guint key, guint code,
   case GDK_KEY_l:
   case GDK_KEY_L:
     msu_player_set_loop(self, !self->loop);
+    break;
+  case GDK_KEY_m:
+  case GDK_KEY_M:
+    gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(self->sound_button),
+                                 !gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(self->sound_button)));
     break;
   case GDK_KEY_F11:
     set_full(self, !self->window);
@@ -348,6 +384,7 @@ static void clear_reel(MsuPlayer *self) {
   if (self->reel)
     g_signal_handlers_disconnect_by_data(self->reel, self);
   g_clear_object(&self->reel);
+  g_clear_pointer(&self->sound, msu_sound_free);
 }
 
 static void dispose(GObject *object) {
@@ -403,6 +440,7 @@ static void set_speed(MsuPlayer *self, double speed) {
   g_autofree char *text = g_strdup_printf("%g×", speed);
   gtk_label_set_text(GTK_LABEL(self->speed_label), text);
   set_state(self, "speed", g_variant_new_double(speed));
+  update_sound(self);
   notify(self, PROP_SPEED);
 }
 
@@ -459,6 +497,8 @@ static void msu_player_class_init(MsuPlayerClass *class) {
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, play_button);
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, speed_label);
   gtk_widget_class_bind_template_child(widget_class, MsuPlayer, full_button);
+  gtk_widget_class_bind_template_child(widget_class, MsuPlayer, sound_button);
+  gtk_widget_class_bind_template_callback(widget_class, sound_cb);
   gtk_widget_class_bind_template_callback(widget_class, scrub_cb);
   gtk_widget_class_bind_template_callback(widget_class, grabbed_cb);
   gtk_widget_class_bind_template_callback(widget_class, released_cb);

@@ -1,7 +1,7 @@
 /* The player: a clip on the stage with controls that fade over it. GStreamer decodes into a GdkPaintable of
  * our own; steps are exact to the frame in both directions.
  *
- * Keys while it has the focus: Space, Left, Right (Shift: ten), Home, End, L, F11. */
+ * Keys while it has the focus: Space, Left, Right (Shift: ten), Home, End, L, M, F11. */
 #pragma once
 #include <gtk/gtk.h>
 

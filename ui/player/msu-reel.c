@@ -24,7 +24,7 @@ struct work {
   GHashTable *pictures; /* frame number as pointer -> GdkTexture */
   gsize picture_bytes;
   gint64 frames;
-  gboolean exact;
+  gboolean exact, sound;
   GArray *times;        /* of gint64 nanoseconds; [frames] if exact, else as far as is known */
   gint64 grain;         /* nanoseconds that every frame lasts at least */
   gint64 end, last_end; /* nanoseconds: of the clip, and of the last frame that was read */
@@ -239,6 +239,7 @@ static void learn(struct work *work, struct msu_decoder *decoder) {
   work->height = msu_decoder_height(decoder);
   work->pixel_aspect = msu_decoder_pixel_aspect(decoder);
   work->fps = msu_decoder_fps(decoder);
+  work->sound = msu_decoder_has_sound(decoder);
   work->end = msu_decoder_duration(decoder);
   work->frames = MAX((work->end + step_of(work) / 2) / step_of(work), 1);
 }
@@ -429,6 +430,13 @@ gboolean msu_reel_get_exact(MsuReel *self) {
   gboolean exact = self->work->exact;
   g_mutex_unlock(&self->work->lock);
   return exact;
+}
+
+gboolean msu_reel_has_sound(MsuReel *self) {
+  g_mutex_lock(&self->work->lock);
+  gboolean sound = self->work->sound;
+  g_mutex_unlock(&self->work->lock);
+  return sound;
 }
 
 double msu_reel_get_time(MsuReel *self, gint64 frame) {

@@ -18,6 +18,7 @@ const char *msu_reel_get_error(MsuReel *reel);
 /* 0 until the first picture is there; an estimate until exact. */
 gint64 msu_reel_get_frames(MsuReel *reel);
 gboolean msu_reel_get_exact(MsuReel *reel);
+gboolean msu_reel_has_sound(MsuReel *reel); /* beside its pictures; known with the first one */
 /* Seconds at which a frame is seen, and the end of the last one for number `frames`. */
 double msu_reel_get_time(MsuReel *reel, gint64 frame);
 gint64 msu_reel_find(MsuReel *reel, double seconds); /* the frame that is seen then */
