@@ -209,46 +209,66 @@ static gssize point_at_cross(const struct msu_scene *scene, const struct msu_poi
   return fabs(points->x[at] - cross) <= fmax(near, 1) ? (gssize)at : -1;
 }
 
-static void draw_header(const struct msu_scene *scene, GtkSnapshot *snapshot, PangoLayout *layout,
-                        PangoLayout *bold) {
-  gboolean dark = is_dark(&scene->text),
-           plain = !scene->unit || !g_strcmp0(scene->unit, "B") || !g_strcmp0(scene->unit, "%");
-  GdkRGBA dim = faded(&scene->text, 0.65);
-  float left = MSU_PLOT_LEFT +
-               draw_text(snapshot, bold, scene->title, MSU_PLOT_LEFT, HEADER / 2 - 2, 0, 0.5, &scene->text);
-  if (!plain)
-    left += 6 + draw_text(snapshot, layout, scene->unit, left + 6, HEADER / 2 - 2, 0, 0.5, &dim);
-  float right = scene->width - MSU_PLOT_RIGHT;
+/* Entries: with their values, names alone, or none; in the order in which they get shorter. */
+enum legend { LEGEND_VALUES, LEGEND_NAMES, LEGEND_NONE };
+
+/* What a curve's entry says; NULL: it has none. Free it. */
+static char *legend_text(const struct msu_scene *scene, const struct msu_curve *curve, enum legend legend) {
+  struct msu_points points = msu_curve_points(curve);
+  char number[MSU_NUMBER_ROOM];
+  if (!curve->label || (points.length == 0 && scene->curves->len > 1))
+    return NULL;
+  gssize at =
+      isnan(scene->cross) ? (gssize)points.length - 1 : point_at_cross(scene, &points, round(scene->cross));
+  gboolean symbol = scene->unit && scene->unit[0] && !scene->unit[1]; /* B, %, s belong to the number */
+  const char *value = at < 0 ? "" : msu_number_value(number, points.y[at], symbol ? scene->unit : NULL);
+  /* one curve of the plot's own name needs no second one */
+  if (scene->curves->len == 1 && g_strcmp0(curve->label, scene->title) == 0)
+    return g_strdup(value);
+  return legend == LEGEND_VALUES && *value ? g_strdup_printf("%s %s", curve->label, value)
+                                           : g_strdup(curve->label);
+}
+
+/* From the right edge; draws if snapshot is not NULL. Returns where it begins. */
+static float lay_legend(const struct msu_scene *scene, GtkSnapshot *snapshot, PangoLayout *layout,
+                        enum legend legend) {
+  float right = scene->width - MSU_PLOT_RIGHT, y = HEADER / 2 - 2;
   for (guint i = scene->curves->len; i > 0; i--) {
     const struct msu_curve *curve = g_ptr_array_index(scene->curves, i - 1);
-    GdkRGBA color = msu_palette(curve->color, dark);
-    struct msu_points points = msu_curve_points(curve);
-    if (!curve->label || (points.length == 0 && scene->curves->len > 1))
-      continue;
-    char number[MSU_NUMBER_ROOM];
-    gssize at =
-        isnan(scene->cross) ? (gssize)points.length - 1 : point_at_cross(scene, &points, round(scene->cross));
-    if (at >= 0)
-      msu_number_value(number, points.y[at], plain ? scene->unit : NULL);
-    /* one curve of the plot's own name needs no second one */
-    gboolean alone = scene->curves->len == 1 && g_strcmp0(curve->label, scene->title) == 0;
-    g_autofree char *text = g_strdup_printf("%s%s%s", alone ? "" : curve->label, alone || at < 0 ? "" : " ",
-                                            at < 0 ? "" : number);
+    g_autofree char *text = legend_text(scene, curve, legend);
     int width;
+    if (!text)
+      continue;
     pango_layout_set_text(layout, text, -1);
     pango_layout_get_pixel_size(layout, &width, NULL);
-    if (right - width - 14 < left + 12)
-      break;
-    draw_text(snapshot, layout, text, right, HEADER / 2 - 2, 1, 0.5, &scene->text);
-    GdkRGBA mark = faded(&color, curve->kind == MSU_CURVE_RAW ? 0.45 : 1);
-    if (alone)
-      break;
-    if (curve->kind == MSU_CURVE_DOTS)
-      draw_dot(snapshot, &mark, right - width - 9, HEADER / 2 - 2, 3.5);
-    else
-      draw_rect(snapshot, &mark, right - width - 15, HEADER / 2 - 3, 10, 2);
+    gboolean marked = scene->curves->len > 1 || g_strcmp0(curve->label, scene->title) != 0;
+    if (snapshot) {
+      GdkRGBA color = msu_palette(curve->color, is_dark(&scene->text));
+      draw_text(snapshot, layout, text, right, y, 1, 0.5, &scene->text);
+      if (curve->kind == MSU_CURVE_RAW)
+        color.alpha = 0.45;
+      if (marked && curve->kind == MSU_CURVE_DOTS)
+        draw_dot(snapshot, &color, right - width - 9, y, 3.5);
+      else if (marked)
+        draw_rect(snapshot, &color, right - width - 15, y - 1, 10, 2);
+    }
     right -= width + 30;
   }
+  return right + 15;
+}
+
+static void draw_header(const struct msu_scene *scene, GtkSnapshot *snapshot, PangoLayout *layout,
+                        PangoLayout *bold) {
+  float left = MSU_PLOT_LEFT, y = HEADER / 2 - 2;
+  GdkRGBA dim = faded(&scene->text, 0.65);
+  left += draw_text(snapshot, bold, scene->title, left, y, 0, 0.5, &scene->text);
+  if (scene->unit && scene->unit[0] && scene->unit[1])
+    left += 6 + draw_text(snapshot, layout, scene->unit, left + 6, y, 0, 0.5, &dim);
+  enum legend legend = LEGEND_VALUES;
+  while (legend < LEGEND_NONE && lay_legend(scene, NULL, layout, legend) < left + 12)
+    legend++;
+  if (legend < LEGEND_NONE)
+    lay_legend(scene, snapshot, layout, legend);
 }
 
 /* The values at the crosshair, beside it, on the plot that the pointer is over. */

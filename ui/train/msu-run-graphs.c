@@ -149,9 +149,10 @@ void msu_run_graphs_set_runs(MsuRunGraphs *self, MsaRun *run, GPtrArray *others)
   if (another)
     msu_plot_axis_reset(self->axis);
   if (run) {
-    add_run(self, run, 0, names);
+    /* the run itself comes last, so that it lies on top */
     for (guint i = 0; names && i < others->len; i++)
       add_run(self, others->pdata[i], i + 1, TRUE);
+    add_run(self, run, 0, names);
     for (guint i = 0; i < GRAPHS; i++) {
       if (graphs[i].always)
         continue;
