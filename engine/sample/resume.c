@@ -85,6 +85,7 @@ int ms_resume_read(const struct ms_generate_job *asked, struct ms_saved_job *sav
         "clip, or leave --resume out to begin another",
         difference.what, asked->resume, difference.own);
   own.keep_latents = asked->keep_latents;
+  own.take = asked->take;
   if (asked->output)
     own.output = asked->output;
   *job = own;

@@ -10,8 +10,11 @@
 #include "room.h"
 
 struct taking {
-  atomic_int take;
+  atomic_int take, cancel;
   int at_step, steps_seen;
+  int stop_step;     /* 0: never */
+  const char *state; /* folder of the latents, kept if it is named */
+  const char *resume;
   char phase[16]; /* of the last step */
 };
 
@@ -23,6 +26,8 @@ static void on_progress(void *data, const struct ms_progress *progress) {
   taking->steps_seen++;
   if (taking->steps_seen == taking->at_step)
     atomic_store(&taking->take, 1);
+  if (taking->steps_seen == taking->stop_step)
+    atomic_store(&taking->cancel, 1);
 }
 
 static int generate(const char *path, int width, int height, int at_step, struct taking *taking,
@@ -30,8 +35,11 @@ static int generate(const char *path, int width, int height, int at_step, struct
   struct ms_generate_job job = ms_generate_job_default();
   struct ms_machine machine = {.threads = 2, .data_folder = getenv("MEGASLIDE_DATA")};
   struct ms_error error = {0};
-  *taking = (struct taking){.at_step = at_step};
-  const struct ms_hooks hooks = {.data = taking, .progress = on_progress};
+  taking->steps_seen = 0;
+  taking->at_step = at_step;
+  atomic_store(&taking->take, at_step < 0);
+  atomic_store(&taking->cancel, 0);
+  const struct ms_hooks hooks = {.data = taking, .progress = on_progress, .cancel = &taking->cancel};
   job.prompt = "a red ball moves right on a blue background";
   job.output = path;
   job.width = width;
@@ -40,6 +48,8 @@ static int generate(const char *path, int width, int height, int at_step, struct
   job.steps = 6;
   job.seed = 3;
   job.take = &taking->take;
+  job.keep_latents = taking->state;
+  job.resume = taking->resume;
   const int code = ms_generate(&job, &machine, &hooks, result, &error);
   if (code < 0)
     printf("# %s\n", error.message);
@@ -59,7 +69,7 @@ static void check_file(const char *path, int width, int height) {
 }
 
 int main(int argc, char **argv) {
-  struct taking taking;
+  struct taking taking = {0};
   struct ms_generate_result result;
   room_begin(argc, argv);
   g_autofree char *whole = room_path("whole.mp4"), *taken = room_path("taken.mp4"),
@@ -79,6 +89,19 @@ int main(int argc, char **argv) {
   g_file_get_contents(late, &c, &c_size, NULL);
   check_ok(a_size && a_size == c_size && !memcmp(a, c, a_size), "and the same bytes as one that nobody took");
   check_ok(b_size && (a_size != b_size || memcmp(a, b, a_size)), "while the early one is another clip");
+
+  /* stopped first, taken later */
+  g_autofree char *state = room_path("state"), *later = room_path("later.mp4");
+  taking.state = state;
+  taking.stop_step = 3;
+  check_ok(generate(later, 64, 64, 0, &taking, &result) == MS_ECANCELLED,
+           "a clip is stopped after three steps");
+  taking.stop_step = 0;
+  taking.resume = state;
+  check_ok(generate(later, 64, 64, -1, &taking, &result) == 0 && result.partial && taking.steps_seen == 0,
+           "taken afterwards: one look more, and no step");
+  check_file(later, 64, 64);
+  taking.state = taking.resume = NULL;
 
   /* a large clip, taken while it is still small */
   check_ok(generate(small, 384, 256, 1, &taking, &result) == 0 && result.partial && result.stage_count > 1 &&
