@@ -16,11 +16,14 @@ G_DECLARE_FINAL_TYPE(MsaQueue, msa_queue, MSA, QUEUE, GObject)
  * retried. */
 MsaJob *msa_queue_add_generate(MsaQueue *queue, const MsaGenerateParams *params); /* new reference */
 MsaJob *msa_queue_add_train(MsaQueue *queue, const MsaTrainParams *params);
-void msa_queue_set_paused(MsaQueue *queue, gboolean paused); /* a running job goes on; see pause_job */
+/* A running job goes on; see pause_job. A queue that opens with unfinished jobs is paused; when it goes on,
+ * so does the interrupted job. */
+void msa_queue_set_paused(MsaQueue *queue, gboolean paused);
 gboolean msa_queue_get_paused(MsaQueue *queue);
 MsaJob *msa_queue_get_running(MsaQueue *queue); /* borrowed */
 double msa_queue_get_seconds_left(MsaQueue *queue);
-/* Stops within a second and keeps what there is. resume_job puts it at the head of the queue again. */
+/* Stops within a second and keeps what there is. resume_job puts it at the head of the queue again; if the
+ * queue is paused because it was opened with unfinished jobs, that pause ends. */
 void msa_queue_pause_job(MsaQueue *queue, MsaJob *job);
 void msa_queue_resume_job(MsaQueue *queue, MsaJob *job);
 /* A failed job once more; what was sampled is not sampled again. */
@@ -28,8 +31,8 @@ void msa_queue_retry_job(MsaQueue *queue, MsaJob *job);
 /* Stops within a second and leaves the queue; the latents or checkpoints are removed for a generate and stay
  * for a train job ("stop and keep": the output folder is a usable model). */
 void msa_queue_cancel_job(MsaQueue *queue, MsaJob *job);
-/* Stops a generate job and makes a clip of what the network saw at its last step; job-ended follows, with the
- * clip marked as partial. */
+/* Stops a running or paused generate job with the step at hand and makes a clip of what the network saw in
+ * it; job-ended follows, with the clip marked as partial. */
 void msa_queue_take_job(MsaQueue *queue, MsaJob *job);
 /* Position among the waiting jobs, 0 is next. */
 void msa_queue_move_job(MsaQueue *queue, MsaJob *job, guint position);

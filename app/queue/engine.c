@@ -133,12 +133,19 @@ static void on_sample(void *data, int64_t step, const char *prompt, const char *
   msa_mailbox_sample(task->mailbox, step, prompt, path);
 }
 
+/* For those who look: G_MESSAGES_DEBUG=megaslide. */
+static void on_log(void *data, enum ms_log_level level, const char *message) {
+  const struct msa_task *task = data;
+  g_info("job %" G_GINT64_FORMAT ": %s", task->id, message);
+}
+
 struct ms_hooks msa_work_hooks(struct msa_task *task) {
   return (struct ms_hooks){.data = task,
                            .progress = on_progress,
                            .preview = on_preview,
                            .metrics = on_metrics,
                            .sample = on_sample,
+                           .log = on_log,
                            .cancel = &task->cancel};
 }
 

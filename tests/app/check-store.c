@@ -189,11 +189,28 @@ static void check_full(void) {
   close_store(&room);
 }
 
+/* Another program writes, and does not end. */
+static void check_busy(void) {
+  struct store_room room = open_store();
+  g_autoptr(GError) error = NULL;
+  sqlite3 *db;
+  g_assert(sqlite3_open(room.folders->store, &db) == SQLITE_OK);
+  g_assert(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+  const gint64 refused = add_clip(room.store, "/e", 500, &error);
+  check_ok(!refused && error && strstr(error->message, "another program"), "a busy data base: %s",
+           error ? error->message : "no error");
+  g_assert(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK);
+  sqlite3_close(db);
+  check_ok(add_clip(room.store, "/e", 500, NULL) > 0, "and when the other one is done it can be written");
+  close_store(&room);
+}
+
 int main(int argc, char **argv) {
   room_begin(argc, argv);
   check_bad_files();
   check_no_folder();
   check_clips();
   check_full();
+  check_busy();
   return room_end();
 }
