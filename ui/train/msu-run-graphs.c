@@ -177,10 +177,11 @@ void msu_run_graphs_set_log(MsuRunGraphs *self, gboolean log) {
 
 /* The picture is two columns wide, whatever the window's size: what is saved should not depend on it. */
 #define TILE_WIDTH 560
-#define TILE_HEIGHT 210
-#define WIDE_HEIGHT 320
+#define TILE_HEIGHT 220
+#define WIDE_HEIGHT 330
 #define TITLE_HEIGHT 48
 #define MARGIN 16
+#define GAP 14 /* below each */
 
 static void place(cairo_t *cr, MsuPlot *plot, double x, double y, int width, int height) {
   g_autoptr(GdkTexture) texture = msu_plot_render(plot, width, height, 2);
@@ -229,11 +230,11 @@ GdkTexture *msu_run_graphs_render(MsuRunGraphs *self) {
   gdk_cairo_set_source_rgba(cr, &ground);
   cairo_paint(cr);
   draw_title(self, cr);
-  place(cr, MSU_PLOT(self->plots[0]), MARGIN, MARGIN + TITLE_HEIGHT, 2 * TILE_WIDTH, WIDE_HEIGHT);
+  place(cr, MSU_PLOT(self->plots[0]), MARGIN, MARGIN + TITLE_HEIGHT, 2 * TILE_WIDTH, WIDE_HEIGHT - GAP);
   for (guint i = 1, n = 0; i < GRAPHS; i++)
     if (self->shown[i]) {
       place(cr, MSU_PLOT(self->plots[i]), MARGIN + n % 2 * TILE_WIDTH,
-            MARGIN + TITLE_HEIGHT + WIDE_HEIGHT + n / 2 * TILE_HEIGHT, TILE_WIDTH, TILE_HEIGHT);
+            MARGIN + TITLE_HEIGHT + WIDE_HEIGHT + n / 2 * TILE_HEIGHT, TILE_WIDTH, TILE_HEIGHT - GAP);
       n++;
     }
   cairo_destroy(cr);
