@@ -115,14 +115,16 @@ int robot_picture(struct robot *robot, const char *name) {
   if (!d)
     return -1;
   const int screen = DefaultScreen(d);
-  cairo_surface_t *surface = cairo_xlib_surface_create(d, RootWindow(d, screen), DefaultVisual(d, screen),
-                                                       DisplayWidth(d, screen), DisplayHeight(d, screen));
+  const int width = DisplayWidth(d, screen) < 1280 ? DisplayWidth(d, screen) : 1280;
+  const int height = DisplayHeight(d, screen) < 800 ? DisplayHeight(d, screen) : 800;
+  cairo_surface_t *all =
+      cairo_xlib_surface_create(d, RootWindow(d, screen), DefaultVisual(d, screen), width, height);
   char *path = g_strdup_printf("%s/%s.png", robot->pictures, name);
-  const int status = cairo_surface_write_to_png(surface, path) == CAIRO_STATUS_SUCCESS ? 0 : -1;
+  const int status = cairo_surface_write_to_png(all, path) == CAIRO_STATUS_SUCCESS ? 0 : -1;
   if (status)
     printf("# cannot write the picture \"%s\"\n", path);
   g_free(path);
-  cairo_surface_destroy(surface);
+  cairo_surface_destroy(all);
   XCloseDisplay(d);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "robot.h"
 
+#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,15 +26,16 @@ void robot_sleep(double seconds) {
   } while (robot_now() < end);
 }
 
+/* GTK 4.8 says the name of a widget twice that has a label and is also labelled by it: "Save Save". */
 static int matches(const char *name, const char *pattern) {
-  const size_t n = strlen(pattern);
-  if (!name)
-    return 0;
-  if (n && pattern[0] == '*')
-    return strstr(name, pattern + 1) != NULL;
-  if (n && pattern[n - 1] == '*')
-    return strncmp(name, pattern, n - 1) == 0;
-  return strcmp(name, pattern) == 0;
+  char half[200];
+  const size_t n = name ? strlen(name) : 0;
+  if (n % 2 && n / 2 < sizeof half && name[n / 2] == ' ' && !strncmp(name, name + n / 2 + 1, n / 2)) {
+    snprintf(half, sizeof half, "%.*s", (int)(n / 2), name);
+    if (fnmatch(pattern, half, 0) == 0)
+      return 1;
+  }
+  return name && fnmatch(pattern, name, 0) == 0;
 }
 
 /* GTK 4.8 says "showing" of windows alone; what is hidden, or lies on a page that is, is not "visible". */
@@ -112,16 +114,22 @@ int robot_count(struct robot *robot, const char *role, const char *name) {
   return count;
 }
 
+/* Boxes without a name of their own say nothing. */
 static void tree(AtspiAccessible *widget, int depth) {
   char *role = atspi_accessible_get_role_name(widget, NULL), *name = atspi_accessible_get_name(widget, NULL);
-  printf("# %*s%s \"%s\"\n", depth * 2, "", role ? role : "?", name ? name : "");
+  const int plain =
+      role && (!strcmp(role, "panel") || !strcmp(role, "filler") || !strcmp(role, "scroll pane") ||
+               !strcmp(role, "scroll bar") || !strcmp(role, "image"));
+  const int told = !plain || (name && name[0] && strncmp(name, "Gtk", 3) && strncmp(name, "Adw", 3));
+  if (told)
+    printf("# %*s%s \"%s\"\n", depth * 2, "", role ? role : "?", name ? name : "");
   g_free(role);
   g_free(name);
   const int n = atspi_accessible_get_child_count(widget, NULL);
   for (int i = 0; i < n; i++) {
     AtspiAccessible *child = atspi_accessible_get_child_at_index(widget, i, NULL);
     if (child && shows(child))
-      tree(child, depth + 1);
+      tree(child, depth + told);
     g_clear_object(&child);
   }
 }

@@ -22,9 +22,8 @@ void robot_kill(struct robot *robot);
 /* Closes the window's process politely (SIGTERM is not asked about); exit status, or -1 after `seconds`. */
 int robot_wait(struct robot *robot, double seconds);
 
-/* The first showing widget of a role ("push button", "text", ...; NULL: any) whose name matches: equal, or if
- * name ends with '*', begins so, or if it begins with '*', contains the rest. Waits up to `seconds`. New
- * reference or NULL. */
+/* The first visible widget of a role ("push button", "text", ...; NULL: any) whose name fits a shell pattern
+ * ("Export*"). Waits up to `seconds`. New reference or NULL. */
 AtspiAccessible *robot_find(struct robot *robot, const char *role, const char *name, double seconds);
 /* The same below a widget. */
 AtspiAccessible *robot_find_in(AtspiAccessible *root, const char *role, const char *name, double seconds);
@@ -50,7 +49,7 @@ int robot_extents(AtspiAccessible *widget, int *x, int *y, int *width, int *heig
 
 /* Text of a text widget or label; free with g_free. */
 char *robot_text(AtspiAccessible *widget);
-/* PNG of the whole screen in the folder of pictures. */
+/* PNG of the window's place, the upper left 1280x800 of the screen, in the folder of pictures. */
 int robot_picture(struct robot *robot, const char *name);
 /* Prints role and name of everything that shows, as TAP comments. */
 void robot_tree(struct robot *robot);

@@ -1,0 +1,154 @@
+#include "studio.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int remove_cb(const char *path, const struct stat *info, int kind, struct FTW *walk) {
+  return remove(path);
+}
+
+void scene_begin(struct scene *scene, int argc, char **argv) {
+  memset(scene, 0, sizeof *scene);
+  if (argc < 5) {
+    printf("1..0 # SKIP usage: %s PROGRAM GUARD DRAG_SOURCE PICTURES\n", argv[0]);
+    exit(77);
+  }
+  scene->program = argv[1];
+  scene->guard = argv[2];
+  scene->drag_source = argv[3];
+  scene->robot.pictures = argv[4];
+  mkdir(argv[4], 0777);
+  const char *tmp = getenv("TMPDIR");
+  snprintf(scene->home, sizeof scene->home, "%s/megaslide-studio-XXXXXX", tmp ? tmp : "/tmp");
+  if (!mkdtemp(scene->home)) {
+    perror(scene->home);
+    exit(1);
+  }
+  snprintf(scene->report, sizeof scene->report, "%s/report", scene->home);
+  check_begin(1, argv);
+  atspi_init();
+}
+
+int scene_start(struct scene *scene, const char *language, int dark, const char *argument) {
+  setenv("MEGASLIDE_GUARD", scene->report, 1);
+  char folders[700];
+  snprintf(folders, sizeof folders, "%s/data/megaslide:%s/cache/megaslide:%s/Videos", scene->home,
+           scene->home, scene->home);
+  setenv("MEGASLIDE_GUARD_FOLDERS", folders, 1);
+  setenv("LD_PRELOAD", scene->guard, 1);
+  setenv("G_DEBUG", "fatal-criticals", 1);
+  const int status = robot_start(&scene->robot, scene->program, scene->home, language, dark, argument, 60);
+  unsetenv("LD_PRELOAD");
+  unsetenv("G_DEBUG");
+  robot_sleep(1);
+  return scene_step(status, "the window comes up");
+}
+
+int scene_step(int status, const char *what) {
+  check_ok(status == 0, "%s", what);
+  fflush(stdout);
+  return status;
+}
+
+void scene_picture(struct scene *scene, const char *name) {
+  robot_sleep(.6);
+  scene_step(robot_picture(&scene->robot, name), "a picture is taken");
+}
+
+int scene_end(struct scene *scene) {
+  char line[600];
+  int lines = 0;
+  robot_kill(&scene->robot);
+  if (scene->drag > 0) {
+    kill(scene->drag, SIGKILL);
+    waitpid(scene->drag, NULL, 0);
+  }
+  FILE *report = fopen(scene->report, "re");
+  while (report && fgets(line, sizeof line, report)) {
+    if (lines++ < 20)
+      printf("# on the main thread: %s", line);
+  }
+  if (report)
+    fclose(report);
+  check_ok(lines == 0, "the main thread touches neither the person's files nor the data base (%d times)",
+           lines);
+  nftw(scene->home, remove_cb, 16, FTW_DEPTH | FTW_PHYS);
+  return check_end();
+}
+
+const char *scene_path(const struct scene *scene, const char *below, char path[400]) {
+  snprintf(path, 400, "%s/data/megaslide/%s", scene->home, below);
+  return path;
+}
+
+int scene_files(const char *folder, const char *ending) {
+  DIR *d = opendir(folder);
+  int count = 0;
+  if (!d)
+    return -1;
+  for (struct dirent *entry; (entry = readdir(d));) {
+    const size_t n = strlen(entry->d_name), m = strlen(ending);
+    count += n > m && !strcmp(entry->d_name + n - m, ending);
+  }
+  closedir(d);
+  return count;
+}
+
+int scene_create(struct scene *scene, const char *prompt, double seconds) {
+  struct robot *r = &scene->robot;
+  if (robot_fill(r, "text", "Prompt", prompt, 5) || robot_press(r, "push button", "Create", 5))
+    return -1;
+  AtspiAccessible *done = robot_find(r, "push button", "Keep seed", seconds);
+  if (!done) {
+    robot_tree(r);
+    return -1;
+  }
+  g_object_unref(done);
+  return 0;
+}
+
+int scene_drop(struct scene *scene, const char *file) {
+  if (scene->drag == 0) {
+    scene->drag = fork();
+    if (scene->drag == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      execl(scene->drag_source, scene->drag_source, file, "1300", "100", (char *)NULL);
+      _exit(127);
+    }
+    robot_sleep(2);
+  }
+  const int status = robot_drag(1350, 150, 500, 400);
+  robot_sleep(2); /* the file is asked for after it was let go */
+  kill(scene->drag, SIGKILL);
+  waitpid(scene->drag, NULL, 0);
+  scene->drag = 0;
+  return status;
+}
+
+int scene_set_steps(struct scene *scene, const char *steps) {
+  struct robot *r = &scene->robot;
+  AtspiAccessible *spin = robot_find(r, "spin button", "Steps", 3);
+  int x, y, width, height;
+  if (!spin)
+    return -1;
+  /* Closed rows keep their widgets; only an open one has a place on the screen that can be pressed. */
+  AtspiComponent *component = atspi_accessible_get_component_iface(spin);
+  atspi_component_scroll_to(component, ATSPI_SCROLL_ANYWHERE, NULL);
+  g_clear_object(&component);
+  const int there = robot_extents(spin, &x, &y, &width, &height) == 0 && height > 10;
+  g_object_unref(spin);
+  if (!there && robot_press(r, "list item", "Advanced", 3))
+    return -1;
+  robot_sleep(.8);
+  if (robot_fill(r, "spin button", "Steps", steps, 3))
+    return -1;
+  return robot_key("Tab");
+}
