@@ -16,13 +16,24 @@
 #include "cpu/product.h"
 
 #define MSK_INLINE static inline __attribute__((always_inline))
-#define MSK_PANEL 32        /* columns of a panel of B */
-#define MSK_PANEL_LINE 2048 /* bytes of one line of a panel */
+/* Columns of a panel of B: a file that multiplies other panels says so before it includes this. */
+#ifndef MSK_PANEL
+#define MSK_PANEL 32
+#endif
+#define MSK_PANEL_LINE (64 * MSK_PANEL) /* bytes of one line of a panel */
+
+/* Blocks of A that are packed across, see msk_pack_a_across: rows of a block, and of its room. */
+#define MSK_ACROSS 30
+#define MSK_ACROSS_LD 32
 
 enum msk_line { MSK_LINE_F32, MSK_LINE_ROUNDED, MSK_LINE_BF16 };
 
 MSK_INLINE int64_t msk_line_k(enum msk_line line) {
   return line == MSK_LINE_BF16 ? 32 : 16;
+}
+
+MSK_INLINE int64_t msk_round_up(int64_t n, int64_t step) {
+  return (n + step - 1) / step * step;
 }
 
 MSK_INLINE int64_t msk_lines(enum msk_line line, int64_t k) {
@@ -152,83 +163,163 @@ MSK_INLINE void msk_pack_row(const void *src, enum msk_type type, int64_t k, cha
     _mm512_store_si512(dst, msk_load_line(msk_at(src, type, l), type, k - l, line));
 }
 
-/* Runs of 16 elements along the taps of one row. */
+/* Runs along the taps of one row. */
 struct msk_tap_walk {
   const struct msk_product *p;
   int64_t i, k_tap, tap, c;
 };
 
-MSK_INLINE __m512 msk_next_16(struct msk_tap_walk *w, enum msk_type type) {
+/* Where the next n elements lie, n dividing k_tap; NULL past the end. */
+MSK_INLINE const void *msk_next_run(struct msk_tap_walk *w, enum msk_type type, int64_t n) {
   if (w->tap == w->p->taps)
-    return _mm512_setzero_ps();
+    return NULL;
   const void *x = msk_at(w->p->a, type, (w->i + w->p->tap_rows[w->tap]) * w->p->a_ld + w->c);
-  w->c += 16;
+  w->c += n;
   if (w->c == w->k_tap) {
     w->c = 0;
     w->tap++;
   }
-  return msk_load_16(x, type, 0xffff);
+  return x;
 }
 
-/* A row of A with taps. Where taps end inside runs of 16, it is gathered first: `row` has room for it. */
-MSK_INLINE void msk_pack_row_taps(const struct msk_product *p, int64_t i, char *dst, int64_t stride,
-                                  char *row, enum msk_line line, enum msk_type type) {
+/* Elements [k0, k1) of a row of A with taps. Where taps end inside runs of 16, they are gathered first: `row`
+ * has room for them. */
+MSK_INLINE void msk_pack_row_taps(const struct msk_product *p, int64_t i, int64_t k0, int64_t k1, char *dst,
+                                  int64_t stride, char *row, enum msk_line line, enum msk_type type) {
   int64_t k_tap = p->k / p->taps, step = msk_line_k(line), size = (int64_t)msk_type_size(type);
+  struct msk_tap_walk walk = {p, i, k_tap, k0 / k_tap, k0 % k_tap};
   if (k_tap % step == 0) {
-    for (int64_t tap = 0; tap < p->taps; tap++, dst += k_tap / step * stride)
-      msk_pack_row(msk_at(p->a, type, (i + p->tap_rows[tap]) * p->a_ld), type, k_tap, dst, stride, line);
+    for (int64_t l = k0; l < k1; l += step, dst += stride)
+      _mm512_store_si512(dst, msk_load_line(msk_next_run(&walk, type, step), type, step, line));
   } else if (k_tap % 16 == 0) { /* so lines hold 32 */
-    struct msk_tap_walk walk = {p, i, k_tap, 0, 0};
-    for (int64_t l = 0; l < p->k; l += step, dst += stride) {
-      __m512 low = msk_next_16(&walk, type);
-      _mm512_store_si512(dst, msk_join_bf16(low, msk_next_16(&walk, type)));
+    for (int64_t l = k0; l < k1; l += step, dst += stride) {
+      __m512 low = msk_load_16(msk_next_run(&walk, type, 16), type, 0xffff);
+      const void *x = msk_next_run(&walk, type, 16);
+      _mm512_store_si512(dst, msk_join_bf16(low, x ? msk_load_16(x, type, 0xffff) : _mm512_setzero_ps()));
     }
   } else {
-    for (int64_t tap = 0; tap < p->taps; tap++)
-      memcpy(row + tap * k_tap * size, msk_at(p->a, type, (i + p->tap_rows[tap]) * p->a_ld),
-             (size_t)(k_tap * size));
-    msk_pack_row(row, type, p->k, dst, stride, line);
+    for (int64_t l = k0; l < k1; walk.c = 0, walk.tap++) {
+      int64_t n = k_tap - walk.c < k1 - l ? k_tap - walk.c : k1 - l;
+      memcpy(row + (l - k0) * size, msk_at(p->a, type, (i + p->tap_rows[walk.tap]) * p->a_ld + walk.c),
+             (size_t)(n * size));
+      l += n;
+    }
+    msk_pack_row(row, type, k1 - k0, dst, stride, line);
   }
 }
 
-/* Rows [i0, i0 + rows) of A into dst; `row` is scratch for taps. */
-MSK_INLINE void msk_pack_a(const struct msk_product *p, int64_t i0, int64_t rows, int64_t height, char *dst,
-                           char *row, enum msk_line line, enum msk_type type) {
-  int64_t lines = msk_lines(line, p->k), stride = height * 64, block = lines * stride;
-  int64_t last = rows % height ? rows / height : -1; /* the block that is not full */
-  if (last >= 0)
-    for (int64_t l = 0; l < lines; l++)
-      memset(dst + last * block + l * stride + rows % height * 64, 0,
-             (size_t)((height - rows % height) * 64));
-  if (!p->a_transposed) {
-    for (int64_t r = 0; r < rows; r++) {
-      char *to = dst + r / height * block + r % height * 64;
-      if (p->taps > 1)
-        msk_pack_row_taps(p, i0 + r, to, stride, row, line, type);
-      else
-        msk_pack_row(msk_at(p->a, type, (i0 + r) * p->a_ld), type, p->k, to, stride, line);
+/* What to pack of A: rows [i, i + rows), lines [l, l + lines), into blocks that lie `block` bytes apart.
+ * `row` is scratch for taps. */
+struct msk_pack_a {
+  const struct msk_product *p;
+  int64_t i, rows, l, lines, height, block;
+  char *dst, *row;
+};
+
+/* A as it is stored transposed, k after k: blocks of MSK_ACROSS rows, [k][MSK_ACROSS_LD] of float32, whose
+ * last ones are the first of the next block. */
+MSK_INLINE void msk_pack_a_across(struct msk_pack_a w, enum msk_line line, enum msk_type type) {
+  const __m512i none = _mm512_setzero_si512();
+  for (int64_t k = 0; k < w.lines * 16; k++) {
+    const void *x = msk_at(w.p->a, type, (w.l * 16 + k) * w.p->a_ld + w.i);
+    char *to = w.dst + k * MSK_ACROSS_LD * 4;
+    int64_t left = w.l * 16 + k < w.p->k ? w.rows : 0;
+    for (; left >= MSK_ACROSS_LD; left -= MSK_ACROSS, to += w.block, x = msk_at(x, type, MSK_ACROSS)) {
+      _mm_prefetch(msk_at(x, type, 8 * w.p->a_ld), _MM_HINT_T0);
+      _mm_prefetch(msk_at(x, type, 8 * w.p->a_ld + 16), _MM_HINT_T0);
+      _mm512_store_si512(to, msk_load_across(x, NULL, type, 0xffff, line));
+      _mm512_store_si512(to + 64, msk_load_across(msk_at(x, type, 16), NULL, type, 0xffff, line));
     }
+    for (; to < w.dst + (w.rows + MSK_ACROSS - 1) / MSK_ACROSS * w.block; left -= MSK_ACROSS, to += w.block) {
+      __mmask16 low = msk_mask16(left), high = msk_mask16(left - 16);
+      _mm512_store_si512(to, low ? msk_load_across(x, NULL, type, low, line) : none);
+      _mm512_store_si512(to + 64, high ? msk_load_across(msk_at(x, type, 16), NULL, type, high, line) : none);
+      x = msk_at(x, type, MSK_ACROSS);
+    }
+  }
+}
+
+/* Packing goes by pieces, so that it can be done between other work: one line of a block, or a row where
+ * there are taps. */
+MSK_INLINE int64_t msk_pieces_of_a(const struct msk_pack_a *w) {
+  int64_t full = msk_round_up(w->rows, w->height);
+  return w->p->taps > 1 ? full : full / w->height * w->lines;
+}
+
+/* A row with taps. */
+MSK_INLINE void msk_pack_a_row(struct msk_pack_a w, int64_t r, enum msk_line line, enum msk_type type) {
+  int64_t step = msk_line_k(line), stride = w.height * 64;
+  int64_t k0 = w.l * step, k1 = w.p->k < k0 + w.lines * step ? w.p->k : k0 + w.lines * step;
+  char *to = w.dst + r / w.height * w.block + r % w.height * 64;
+  if (r >= w.rows)
+    for (int64_t l = 0; l < w.lines; l++)
+      _mm512_store_si512(to + l * stride, _mm512_setzero_si512());
+  else
+    msk_pack_row_taps(w.p, w.i + r, k0, k1, to, stride, w.row, line, type);
+}
+
+/* `rows` rows from row i of A, of k elements from k0, into one line of a block of `height` rows. Written line
+ * by line: stores that skip through memory would cost far more than loads that do. */
+MSK_INLINE void msk_pack_a_line(const struct msk_product *p, int64_t i, int64_t rows, int64_t k0, int64_t k,
+                                int64_t height, char *dst, enum msk_line line, enum msk_type type) {
+  const int64_t step = msk_line_k(line);
+  const void *x = msk_at(p->a, type, i * p->a_ld + k0);
+  int64_t r = 0;
+  if (k >= step)
+    for (; r < rows; r++, x = msk_at(x, type, p->a_ld))
+      _mm512_store_si512(dst + r * 64, msk_load_line(x, type, step, line));
+  else
+    for (; r < rows; r++, x = msk_at(x, type, p->a_ld))
+      _mm512_store_si512(dst + r * 64, msk_load_line(x, type, k, line));
+  for (; r < height; r++)
+    _mm512_store_si512(dst + r * 64, _mm512_setzero_si512());
+}
+
+/* The same of an A that is stored transposed. */
+MSK_INLINE void msk_pack_a_turned(const struct msk_product *p, int64_t i, int64_t rows, int64_t k0,
+                                  int64_t height, char *dst, enum msk_line line, enum msk_type type) {
+  const int64_t per = msk_line_k(line) / 16;
+  for (int64_t r = 0; r < height; r += 16) {
+    __mmask16 mask = msk_mask16(rows - r);
+    __m512i v[16];
+    for (int64_t q = 0; q < 16; q++) {
+      int64_t k = k0 + q * per;
+      const void *x = msk_at(p->a, type, k * p->a_ld + i + r);
+      v[q] = mask && k < p->k ? msk_load_across(x, per == 2 && k + 1 < p->k ? msk_at(x, type, p->a_ld) : NULL,
+                                                type, mask, line)
+                              : _mm512_setzero_si512();
+    }
+    msk_transpose_16(v);
+    for (int64_t q = 0; q < 16 && r + q < height; q++)
+      _mm512_store_si512(dst + (r + q) * 64, v[q]);
+  }
+}
+
+MSK_INLINE void msk_pack_a_pieces(struct msk_pack_a w, int64_t from, int64_t to, enum msk_line line,
+                                  enum msk_type type) {
+  const int64_t step = msk_line_k(line);
+  if (w.p->taps > 1) {
+    for (int64_t i = from; i < to; i++)
+      msk_pack_a_row(w, i, line, type);
     return;
   }
-  int64_t step = msk_line_k(line), per = step / 16;
-  for (int64_t l = 0; l < lines; l++)
-    for (int64_t r0 = 0; r0 < rows; r0 += height)
-      for (int64_t r = r0; r < r0 + height && r < rows; r += 16) {
-        int64_t here = r0 + height - r < rows - r ? r0 + height - r : rows - r;
-        __mmask16 mask = msk_mask16(here);
-        char *to = dst + r0 / height * block + l * stride + (r - r0) * 64;
-        __m512i v[16];
-        for (int64_t q = 0; q < 16; q++) {
-          int64_t k = l * step + q * per;
-          const void *x = msk_at(p->a, type, k * p->a_ld + i0 + r);
-          v[q] = k < p->k ? msk_load_across(x, per == 2 && k + 1 < p->k ? msk_at(x, type, p->a_ld) : NULL,
-                                            type, mask, line)
-                          : _mm512_setzero_si512();
-        }
-        msk_transpose_16(v);
-        for (int64_t q = 0; q < 16 && q < here; q++)
-          _mm512_store_si512(to + q * 64, v[q]);
-      }
+  for (int64_t i = from; i < to; i++) {
+    int64_t block = i / w.lines, l = i % w.lines, k0 = (w.l + l) * step, r = block * w.height;
+    int64_t rows = w.rows - r < w.height ? w.rows - r : w.height;
+    char *dst = w.dst + block * w.block + l * w.height * 64;
+    if (w.p->a_transposed)
+      msk_pack_a_turned(w.p, w.i + r, rows, k0, w.height, dst, line, type);
+    else
+      msk_pack_a_line(w.p, w.i + r, rows, k0, w.p->k - k0, w.height, dst, line, type);
+  }
+}
+
+static __attribute__((noinline)) void msk_pack_a(const struct msk_pack_a *w, int64_t from, int64_t to,
+                                                 enum msk_line line) {
+  if (w->p->a_type == MSK_F32)
+    msk_pack_a_pieces(*w, from, to, line, MSK_F32);
+  else
+    msk_pack_a_pieces(*w, from, to, line, MSK_BF16);
 }
 
 /* ---- B ---- */
@@ -240,7 +331,8 @@ MSK_INLINE size_t msk_packed_b_bytes(int64_t n, int64_t k, enum msk_line line) {
 /* Stores the 16 vectors (one per k or pair of k) of 16 columns; half: which columns of the panel. */
 MSK_INLINE void msk_store_half(char *to, int64_t half, const __m512i v[16], enum msk_line line) {
   for (int64_t q = 0; q < 16; q++)
-    _mm512_store_si512(line == MSK_LINE_BF16 ? to + half * 1024 + q * 64 : to + q * 128 + half * 64, v[q]);
+    _mm512_store_si512(line == MSK_LINE_BF16 ? to + half * 1024 + q * 64 : to + q * 4 * MSK_PANEL + half * 64,
+                       v[q]);
 }
 
 MSK_INLINE void msk_pack_b_rows(const struct msk_pack *pack, int64_t n0, int64_t n1, char *dst,
@@ -254,7 +346,7 @@ MSK_INLINE void msk_pack_b_rows(const struct msk_pack *pack, int64_t n0, int64_t
                                                pack->k - l * step, line)
                                : _mm512_setzero_si512();
       msk_transpose_16(v);
-      msk_store_half(dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE, j / 16 % 2, v, line);
+      msk_store_half(dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE, j / 16 % (MSK_PANEL / 16), v, line);
     }
 }
 
@@ -292,7 +384,7 @@ MSK_INLINE void msk_pack_b_columns(const struct msk_pack *pack, int64_t n0, int6
           v[q] = msk_load_across(x, y, type, mask, line);
         }
       }
-      msk_store_half(dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE, j / 16 % 2, v, line);
+      msk_store_half(dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE, j / 16 % (MSK_PANEL / 16), v, line);
     }
 }
 

@@ -92,20 +92,20 @@ struct msk_done {
 
 /* `whole`: all 32 columns are there. Everything is read into locals first, for stores may alias what p points
  * to. */
-MSK_INLINE void msk_finish_steps(struct msk_done d, struct msk_steps steps, int whole) {
-  const struct msk_product p = *d.p;
-  const __mmask16 masks[2] = {whole ? 0xffff : msk_mask16(d.columns),
-                              whole ? 0xffff : msk_mask16(d.columns - 16)};
-  const float *gate = NULL, *acc = d.acc;
-  int64_t i = d.i, stop = d.i + d.rows, j = d.j, left = 0;
+MSK_INLINE void msk_finish_steps(const struct msk_done *d, int64_t from, int64_t to, struct msk_steps steps,
+                                 int whole) {
+  const struct msk_product p = *d->p;
+  const int64_t columns = d->columns;
+  const float *gate = NULL, *acc = d->acc + from * MSK_PANEL;
+  int64_t i = d->i + from, stop = d->i + to, j = d->j, left = 0;
   if (steps.gate) {
     left = p.gate_rows - i % p.gate_rows;
     gate = p.gate + i / p.gate_rows * p.gate_ld + j;
   }
   for (; i < stop; i++, acc += MSK_PANEL) {
-#pragma GCC unroll 2
-    for (int h = 0; h < 2; h++) {
-      __mmask16 mask = masks[h];
+#pragma GCC unroll 4
+    for (int h = 0; h < MSK_PANEL / 16; h++) {
+      __mmask16 mask = whole ? 0xffff : msk_mask16(columns - 16 * h);
       int64_t at = j + 16 * h;
       __m512 v = _mm512_load_ps(acc + 16 * h);
       if (steps.bias)
@@ -131,39 +131,45 @@ MSK_INLINE void msk_finish_steps(struct msk_done d, struct msk_steps steps, int 
   }
 }
 
-static __attribute__((noinline)) void msk_finish(struct msk_done d, int place) {
-  switch (d.columns == MSK_PANEL ? place : -1) {
+/* Rows [from, to) of the tile. */
+static __attribute__((noinline)) void msk_finish(const struct msk_done *d, int64_t from, int64_t to,
+                                                 int place) {
+  switch (d->columns == MSK_PANEL ? place : -1) {
   case 0:
-    msk_finish_steps(d, msk_common_steps[0], 1);
+    msk_finish_steps(d, from, to, msk_common_steps[0], 1);
     return;
   case 1:
-    msk_finish_steps(d, msk_common_steps[1], 1);
+    msk_finish_steps(d, from, to, msk_common_steps[1], 1);
     return;
   case 2:
-    msk_finish_steps(d, msk_common_steps[2], 1);
+    msk_finish_steps(d, from, to, msk_common_steps[2], 1);
     return;
   case 3:
-    msk_finish_steps(d, msk_common_steps[3], 1);
+    msk_finish_steps(d, from, to, msk_common_steps[3], 1);
     return;
   case 4:
-    msk_finish_steps(d, msk_common_steps[4], 1);
+    msk_finish_steps(d, from, to, msk_common_steps[4], 1);
     return;
   case 5:
-    msk_finish_steps(d, msk_common_steps[5], 1);
+    msk_finish_steps(d, from, to, msk_common_steps[5], 1);
     return;
   default:
-    msk_finish_steps(d, msk_steps_of(d.p), 0);
+    msk_finish_steps(d, from, to, msk_steps_of(d->p), 0);
   }
 }
 
-/* acc (+)= A block (lines of height x 64 bytes) times B panel (lines of MSK_PANEL_LINE); `first`: acc starts
- * at 0. Between the lines it may prefetch `ahead`, `ahead_step` bytes for each line, which the next tiles
- * read. */
+/* acc (+)= A block times B panel, over `lines` lines; `first`: acc starts at 0. Row r of the block lies a_row
+ * bytes after row r - 1, its lines a_line bytes apart; or the block is packed across. Between the lines it
+ * may prefetch what the next tiles read of B: `ahead_step` bytes a line from `ahead`. */
 struct msk_tile {
-  const char *a, *b;
+  const char *a;
+  int64_t a_row, a_line;
+  int across;
+  const char *b;
   int64_t lines;
   float *acc;
   int first;
+  int64_t rows, columns; /* that exist */
   const char *ahead;
   int64_t ahead_step;
 };
@@ -172,82 +178,117 @@ typedef void (*msk_tile_fn)(struct msk_tile t);
 
 struct msk_tiling {
   enum msk_line line;
-  int64_t height;       /* rows of a tile */
-  int64_t rows;         /* rows of A packed at a time, a multiple of height */
-  int64_t columns;      /* columns of C whose sums wait for the next block of k, a multiple of 32 */
-  int64_t columns_deep; /* the same where the packed rows of A outgrow half of the second-level cache, so that
-                           they are read from beyond it for each such range of columns */
-  int64_t lines;        /* lines of a block of k */
+  int64_t height; /* rows of a tile */
+  int64_t rows; /* rows of C whose sums are made together, a multiple of height and of MSK_ACROSS if across */
+  int64_t columns; /* columns of C whose sums wait for the next block of k, a multiple of MSK_PANEL */
+  int64_t lines;   /* lines of a block of k */
+  int keep;        /* A is packed once for all columns, else again for each range of them */
+  int direct;      /* tiles can read rows of A where they lie, if its type is that of a line */
+  int across;      /* tiles take A packed across, if it is stored transposed */
 };
 
-MSK_INLINE int64_t msk_round_up(int64_t n, int64_t step) {
-  return (n + step - 1) / step * step;
+/* How one product is cut. */
+struct msk_cut {
+  int64_t lines, parts, deep; /* lines of k in all, blocks of them, lines of a block */
+  int64_t rows;               /* of a range, rounded up to whole tiles */
+  int64_t columns;
+  int direct, across;
+};
+
+MSK_INLINE struct msk_cut msk_cut_of(const struct msk_product *p, struct msk_tiling t) {
+  struct msk_cut cut = {.lines = msk_lines(t.line, p->k)};
+  cut.parts = cut.lines > t.lines ? (cut.lines + t.lines - 1) / t.lines : 1;
+  cut.deep = (cut.lines + cut.parts - 1) / cut.parts;
+  cut.direct = t.direct && !p->a_transposed && p->taps <= 1 && p->k % msk_line_k(t.line) == 0 &&
+               p->a_type == (t.line == MSK_LINE_BF16 ? MSK_BF16 : MSK_F32);
+  cut.across = t.across && p->a_transposed;
+  cut.rows = msk_round_up(p->m < t.rows ? p->m : t.rows, cut.across ? MSK_ACROSS : t.height);
+  cut.columns = msk_round_up(p->n < t.columns ? p->n : t.columns, MSK_PANEL);
+  return cut;
 }
 
-/* Scratch: [rows of A][sums of rows x columns, or of one tile if k is one block][a row to gather taps in].
- */
-MSK_INLINE int64_t msk_packed_rows(const struct msk_product *p, struct msk_tiling t) {
-  return msk_round_up(p->m < t.rows ? p->m : t.rows, t.height);
+/* Scratch: [rows of A][sums of rows x columns, or of one tile if k is one block][a row to gather taps in]. */
+MSK_INLINE int64_t msk_packed_bytes(struct msk_cut cut, struct msk_tiling t) {
+  int64_t rows = cut.direct ? t.height : cut.across ? cut.rows / MSK_ACROSS * MSK_ACROSS_LD : cut.rows;
+  return rows * (t.keep ? cut.lines : cut.deep) * 64;
 }
 
-MSK_INLINE int64_t msk_columns(const struct msk_product *p, struct msk_tiling t) {
-  return t.rows * msk_lines(t.line, p->k) * 64 > 1 << 20 ? t.columns_deep : t.columns;
-}
-
-MSK_INLINE int64_t msk_sums(const struct msk_product *p, struct msk_tiling t) {
-  if (msk_lines(t.line, p->k) <= t.lines)
-    return t.height * MSK_PANEL;
-  int64_t columns = msk_columns(p, t);
-  return msk_packed_rows(p, t) * msk_round_up(p->n < columns ? p->n : columns, MSK_PANEL);
+MSK_INLINE int64_t msk_sums_bytes(struct msk_cut cut, struct msk_tiling t) {
+  return (cut.parts > 1 ? cut.rows * cut.columns : t.height * MSK_PANEL) * 4;
 }
 
 MSK_INLINE size_t msk_run_scratch(const struct msk_product *p, struct msk_tiling t) {
-  int64_t row = p->taps > 1 ? msk_round_up(p->k * 4, 64) : 0;
-  return (size_t)(msk_packed_rows(p, t) * msk_lines(t.line, p->k) * 64 + msk_sums(p, t) * 4 + row);
+  struct msk_cut cut = msk_cut_of(p, t);
+  int64_t row = p->taps > 1 ? msk_round_up(cut.deep * msk_line_k(t.line) * 4, 64) : 0;
+  return (size_t)(msk_packed_bytes(cut, t) + msk_sums_bytes(cut, t) + row);
 }
 
 MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                               void *scratch, struct msk_tiling t, msk_tile_fn tile) {
-  int64_t lines = msk_lines(t.line, p->k), parts = (lines + t.lines - 1) / t.lines;
-  int64_t deep = parts > 1 ? (lines + parts - 1) / parts : t.lines;
-  int64_t block_bytes = lines * t.height * 64, panel_bytes = lines * MSK_PANEL_LINE;
-  char *a = scratch;
-  float *sums = (float *)(a + msk_packed_rows(p, t) * lines * 64);
-  char *row = (char *)(sums + msk_sums(p, t));
-  int64_t columns = msk_columns(p, t);
+  const struct msk_cut cut = msk_cut_of(p, t);
+  const int64_t panel_bytes = cut.lines * MSK_PANEL_LINE, size = (int64_t)msk_type_size(p->a_type);
+  const int64_t block_rows = cut.across ? MSK_ACROSS_LD : t.height;
+  const int64_t block_bytes = (t.keep ? cut.lines : cut.deep) * block_rows * 64;
+  float *sums = (float *)((char *)scratch + msk_packed_bytes(cut, t));
+  char *row = (char *)sums + msk_sums_bytes(cut, t);
   int place = msk_steps_place(p);
-  for (int64_t i0 = m0; i0 < m1; i0 += t.rows) {
-    int64_t rows = m1 - i0 < t.rows ? m1 - i0 : t.rows, blocks = (rows + t.height - 1) / t.height;
-    if (p->a_type == MSK_F32)
-      msk_pack_a(p, i0, rows, t.height, a, row, t.line, MSK_F32);
-    else
-      msk_pack_a(p, i0, rows, t.height, a, row, t.line, MSK_BF16);
-    for (int64_t j0 = n0; j0 < n1; j0 += columns) {
-      int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns, l = 0;
+  for (int64_t i0 = m0; i0 < m1; i0 += cut.rows) {
+    int64_t rows = m1 - i0 < cut.rows ? m1 - i0 : cut.rows, blocks = (rows + t.height - 1) / t.height;
+    int64_t whole = cut.direct ? rows / t.height * t.height : 0; /* rows that tiles read where they lie */
+    int64_t step = msk_round_up((MSK_PANEL_LINE + blocks - 1) / blocks, 64);
+    for (int64_t j0 = n0; j0 < n1; j0 += cut.columns) {
+      int64_t j1 = n1 - j0 < cut.columns ? n1 : j0 + cut.columns, l = 0;
       do {
-        int64_t here = lines - l < deep ? lines - l : deep;
-        int last = l + here == lines;
+        int64_t here = cut.lines - l < cut.deep ? cut.lines - l : cut.deep;
+        int last = l + here == cut.lines;
+        char *packed = (char *)scratch + (t.keep ? l * block_rows * 64 : 0);
+        if (whole < rows && (!t.keep || j0 == n0)) {
+          struct msk_pack_a what = {p, i0 + whole, rows - whole, l, here, t.height, block_bytes, packed, row};
+          if (cut.across && p->a_type == MSK_F32)
+            msk_pack_a_across(what, t.line, MSK_F32);
+          else if (cut.across)
+            msk_pack_a_across(what, t.line, MSK_BF16);
+          else
+            msk_pack_a(&what, 0, msk_pieces_of_a(&what), t.line);
+        }
         for (int64_t j = j0; j < j1; j += MSK_PANEL) {
           const char *b = (const char *)p->b + j / MSK_PANEL * panel_bytes + l * MSK_PANEL_LINE;
-          const char *ahead = b + panel_bytes;
-          int64_t step = MSK_PANEL_LINE / blocks / 64 * 64;
+          struct msk_tile x = {.b = b,
+                               .lines = here,
+                               .first = l == 0,
+                               .across = cut.across,
+                               .columns = j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL,
+                               .ahead = b + panel_bytes,
+                               .ahead_step = step};
           if (j + MSK_PANEL >= j1 && !last)
-            ahead = (const char *)p->b + j0 / MSK_PANEL * panel_bytes + (l + here) * MSK_PANEL_LINE;
+            x.ahead = (const char *)p->b + j0 / MSK_PANEL * panel_bytes + (l + here) * MSK_PANEL_LINE;
           else if (j + MSK_PANEL >= n1)
-            step = 0;
+            x.ahead_step = 0;
           for (int64_t r = 0; r < rows; r += t.height) {
-            float *acc = parts > 1 ? sums + ((j - j0) * blocks + r / t.height * MSK_PANEL) * t.height : sums;
-            tile((struct msk_tile){a + r / t.height * block_bytes + l * t.height * 64, b, here, acc, l == 0,
-                                   ahead, step});
-            ahead += here * step;
-            if (last)
-              msk_finish((struct msk_done){p, acc, i0 + r, j, rows - r < t.height ? rows - r : t.height,
-                                           j1 - j < MSK_PANEL ? j1 - j : MSK_PANEL},
-                         place);
+            x.acc = cut.parts > 1 ? sums + (j - j0) * cut.rows + r * MSK_PANEL : sums;
+            x.rows = rows - r < t.height ? rows - r : t.height;
+            if (r < whole) {
+              x.a = (const char *)p->a + ((i0 + r) * p->a_ld + l * msk_line_k(t.line)) * size;
+              x.a_row = p->a_ld * size;
+              x.a_line = 64;
+            } else if (cut.across) {
+              x.a = packed + r / MSK_ACROSS * block_bytes + r % MSK_ACROSS * 4;
+              x.a_line = MSK_ACROSS_LD * 64;
+            } else {
+              x.a = packed + (r - whole) / t.height * block_bytes;
+              x.a_row = 64;
+              x.a_line = t.height * 64;
+            }
+            tile(x);
+            x.ahead += here * x.ahead_step;
+            if (last) {
+              struct msk_done done = {p, x.acc, i0 + r, j, x.rows, x.columns};
+              msk_finish(&done, 0, x.rows, place);
+            }
           }
         }
         l += here;
-      } while (l < lines);
+      } while (l < cut.lines);
     }
   }
 }

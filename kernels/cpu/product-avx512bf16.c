@@ -4,12 +4,8 @@
 
 #define HEIGHT 14
 
-static const struct msk_tiling tiling = {.line = MSK_LINE_BF16,
-                                         .height = HEIGHT,
-                                         .rows = 19 * HEIGHT,
-                                         .columns = 512,
-                                         .columns_deep = 512,
-                                         .lines = 16};
+static const struct msk_tiling tiling = {
+    .line = MSK_LINE_BF16, .height = HEIGHT, .rows = 19 * HEIGHT, .columns = 512, .lines = 16, .keep = 1};
 
 MSK_INLINE void tile_14x32(struct msk_tile t) {
   __m512 acc[HEIGHT][2];
