@@ -1,6 +1,7 @@
 /* The two parameter structs as values, and as JSON by a table of their fields. */
 #include "msa-params.h"
 
+#include <glib/gi18n-lib.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static char *write_fields(const void *base, const struct field *fields, size_t c
 }
 
 static gboolean refuse(GError **error, const char *key, const char *why) {
-  g_set_error(error, MSA_ERROR, MSA_ERROR_INPUT, "the settings cannot be used: \"%s\" %s", key, why);
+  g_set_error(error, MSA_ERROR, MSA_ERROR_INPUT, _("the settings cannot be used: \"%s\" %s"), key, why);
   return FALSE;
 }
 
@@ -145,9 +146,9 @@ static gboolean is_choice(const char *choices, const char *text) {
 static gboolean read_text(char **text, const struct field *field, const json_t *value, GError **error) {
   const char *read = json_string_value(value);
   if (!read)
-    return refuse(error, field->key, "is no text");
+    return refuse(error, field->key, _("is no text"));
   if (field->choices && *read && !is_choice(field->choices, read))
-    return refuse(error, field->key, "is none of the possible values");
+    return refuse(error, field->key, _("is none of the possible values"));
   g_free(*text);
   *text = field->choices && !*read ? NULL : g_strdup(read);
   return TRUE;
@@ -157,10 +158,10 @@ static gboolean read_field(void *base, const struct field *field, const json_t *
   if (field->kind == TEXT)
     return read_text(&AT(base, field, char *), field, value, error);
   if (!json_is_number(value) || (field->kind != REAL && !json_is_integer(value)))
-    return refuse(error, field->key, field->kind == REAL ? "is no number" : "is no whole number");
+    return refuse(error, field->key, field->kind == REAL ? _("is no number") : _("is no whole number"));
   const double number = json_number_value(value);
   if (!(number >= field->least && number <= field->most))
-    return refuse(error, field->key, "is out of range");
+    return refuse(error, field->key, _("is out of range"));
   switch (field->kind) {
   case INT:
     AT(base, field, int) = (int)json_integer_value(value);
@@ -184,9 +185,9 @@ static gboolean read_fields(void *base, const struct field *fields, size_t count
   gboolean good = json_is_object(root);
   if (!good) {
     g_set_error_literal(error, MSA_ERROR, MSA_ERROR_INPUT,
-                        "the settings cannot be used: they are no JSON object");
+                        _("the settings cannot be used: they are no JSON object"));
   } else if (!json_is_string(json_object_get(root, required))) {
-    good = refuse(error, required, "is missing");
+    good = refuse(error, required, _("is missing"));
   }
   for (size_t i = 0; i < count && good; i++) {
     const json_t *value = json_object_get(root, fields[i].key);

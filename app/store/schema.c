@@ -4,6 +4,7 @@
  * trains share their number, which is the time (microseconds since 1970) when it was added. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glib/gi18n-lib.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -41,30 +42,30 @@ gboolean msa_store_failed(struct msa_store *store, GError **error) {
   switch (store->db ? sqlite3_errcode(store->db) & 0xff : SQLITE_NOMEM) {
   case SQLITE_FULL:
     g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
-                "\"%s\" cannot be written: the disk is full; free some space and try again", path);
+                _("\"%s\" cannot be written: the disk is full; free some space and try again"), path);
     break;
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
     g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
-                "\"%s\" is in use by another program: close that program and try again", path);
+                _("\"%s\" is in use by another program: close that program and try again"), path);
     break;
   case SQLITE_READONLY:
   case SQLITE_CANTOPEN:
   case SQLITE_PERM:
     g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
-                "\"%s\" cannot be opened for writing: check who may write in that folder", path);
+                _("\"%s\" cannot be opened for writing: check who may write in that folder"), path);
     break;
   case SQLITE_CORRUPT:
   case SQLITE_NOTADB:
     g_set_error(
         error, MSA_ERROR, MSA_ERROR_STORE,
-        "\"%s\" is damaged and was left as it is: put a backup in its place, or move it away to begin "
-        "with an empty library",
+        _("\"%s\" is damaged and was left as it is: put a backup in its place, or move it away to begin "
+          "with an empty library"),
         path);
     break;
   default:
-    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, "\"%s\" cannot be used: %s", path,
-                store->db ? sqlite3_errmsg(store->db) : "out of memory");
+    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, _("\"%s\" cannot be used: %s"), path,
+                store->db ? sqlite3_errmsg(store->db) : _("out of memory"));
   }
   return FALSE;
 }
@@ -72,7 +73,7 @@ gboolean msa_store_failed(struct msa_store *store, GError **error) {
 static gboolean make_folder(const char *path, GError **error) {
   if (g_mkdir_with_parents(path, 0755) == 0)
     return TRUE;
-  g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, "cannot make the folder \"%s\": %s", path,
+  g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, _("cannot make the folder \"%s\": %s"), path,
               g_strerror(errno));
   return FALSE;
 }
@@ -82,13 +83,13 @@ static gboolean take_lock(struct msa_store *store, GError **error) {
   g_autofree char *path = g_strconcat(store->folders->store, ".lock", NULL);
   store->lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (store->lock_file < 0) {
-    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, "cannot write \"%s\": %s", path, g_strerror(errno));
+    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, _("cannot write \"%s\": %s"), path, g_strerror(errno));
     return FALSE;
   }
   if (flock(store->lock_file, LOCK_EX | LOCK_NB) == 0)
     return TRUE;
   g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
-              "the library in \"%s\" is open in another MegaSlide Studio: use that window or close it",
+              _("the library in \"%s\" is open in another MegaSlide Studio: use that window or close it"),
               store->folders->home);
   return FALSE;
 }
@@ -124,14 +125,14 @@ static gboolean check(struct msa_store *store, int *version, GError **error) {
     return FALSE;
   if (*version > VERSION) {
     g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
-                "\"%s\" was written by a newer version of MegaSlide Studio (form %d, this one knows %d): "
-                "install that version again; the library was left as it is",
+                _("\"%s\" was written by a newer version of MegaSlide Studio (form %d, this one knows %d): "
+                  "install that version again; the library was left as it is"),
                 store->folders->store, *version, VERSION);
     return FALSE;
   }
   if ((tables || *version) && (application != APPLICATION_ID || *version < 1)) {
     g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
-                "\"%s\" is not a library of MegaSlide Studio and was left as it is: move it away",
+                _("\"%s\" is not a library of MegaSlide Studio and was left as it is: move it away"),
                 store->folders->store);
     return FALSE;
   }

@@ -1,6 +1,7 @@
 /* The store's thread: work in the order in which it was asked, each in a transaction of its own. */
 #include "store/store-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <math.h>
 #include <stdarg.h>
 
@@ -54,7 +55,7 @@ static gboolean in_transaction(struct msa_store *store, const struct work *work,
     return FALSE;
   }
   if (!store->db) {
-    g_set_error_literal(error, MSA_ERROR, MSA_ERROR_STORE, "the library is not open");
+    g_set_error_literal(error, MSA_ERROR, MSA_ERROR_STORE, _("the library is not open"));
     return FALSE;
   }
   if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
@@ -160,7 +161,7 @@ static void push(struct msa_store *store, struct work work) {
   if (!closed)
     return;
   if (work.wait || work.task)
-    answer(store, &work, FALSE, g_error_new_literal(MSA_ERROR, MSA_ERROR_STORE, "the library is closed"));
+    answer(store, &work, FALSE, g_error_new_literal(MSA_ERROR, MSA_ERROR_STORE, _("the library is closed")));
   else if (work.destroy)
     work.destroy(work.data);
 }

@@ -4,6 +4,7 @@
 #include "window/msu-format.h"
 #include "window/msu-window.h"
 #include <glib/gi18n.h>
+#include <inttypes.h>
 
 #define MOST_EXAMPLES 3
 
@@ -36,7 +37,7 @@ static void show_clip(MsuCreateStage *self, MsaClip *clip) {
   g_autofree char *all = NULL;
   if (params && params->seed >= 0 && msa_clip_get_seconds(clip) > 0) {
     g_autofree char *took = msu_format_seconds(msa_clip_get_seconds(clip));
-    all = g_strdup_printf(_("%s, seed %" G_GINT64_FORMAT ", made in %s"), facts, params->seed, took);
+    all = g_strdup_printf(_("%s, seed %" PRId64 ", made in %s"), facts, params->seed, took);
   }
   g_set_object(&self->clip, clip);
   gtk_label_set_text(self->title, msa_clip_get_prompt(clip) ? msa_clip_get_prompt(clip) : "");

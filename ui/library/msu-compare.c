@@ -1,6 +1,7 @@
 #include "library/msu-compare.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "library/msu-compare-stage.h"
 #include "player/msu-reel.h"
@@ -59,8 +60,7 @@ static void update_times(MsuCompare *self) {
   g_autofree char *text = NULL;
   if (self->frames) {
     double seconds = msu_reel_get_time(clock_reel(self), self->frame);
-    text = g_strdup_printf(_("%.2f s  ·  %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), seconds,
-                           self->frame + 1, self->frames);
+    text = g_strdup_printf(_("%.2f s  ·  %" PRId64 " of %" PRId64), seconds, self->frame + 1, self->frames);
   }
   gtk_label_set_text(GTK_LABEL(self->times), text ? text : "");
   msu_scrubber_set_frame(MSU_SCRUBBER(self->scrubber), self->frame);

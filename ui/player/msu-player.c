@@ -1,6 +1,7 @@
 #include "player/msu-player.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "player/msu-fade.h"
 #include "player/msu-reel.h"
@@ -64,9 +65,8 @@ static void update_times(MsuPlayer *self) {
     return;
   }
   double seconds = msu_reel_get_time(self->reel, self->frame);
-  g_autofree char *text =
-      g_strdup_printf(_("%d:%05.2f · %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), (int)seconds / 60,
-                      seconds - (int)seconds / 60 * 60, self->frame + 1, self->frames);
+  g_autofree char *text = g_strdup_printf(_("%d:%05.2f · %" PRId64 " of %" PRId64), (int)seconds / 60,
+                                          seconds - (int)seconds / 60 * 60, self->frame + 1, self->frames);
   gtk_label_set_text(GTK_LABEL(self->times), text);
   msu_scrubber_set_frame(MSU_SCRUBBER(self->scrubber), self->frame);
 }

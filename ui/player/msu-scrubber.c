@@ -1,6 +1,7 @@
 #include "player/msu-scrubber.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "msa-frames.h"
 #include "player/msu-video-paintable.h"
@@ -59,7 +60,7 @@ static void update_popover(MsuScrubber *self) {
   double part = CLAMP((self->pointer - range.x) / MAX(range.width, 1), 0, 1);
   gint64 frame = (gint64)(part * (self->frames - 1) + .5);
   double seconds = self->seconds * frame / self->frames;
-  g_autofree char *text = g_strdup_printf(_("%.2f s, frame %" G_GINT64_FORMAT), seconds, frame + 1);
+  g_autofree char *text = g_strdup_printf(_("%.2f s, frame %" PRId64), seconds, frame + 1);
   gtk_label_set_text(GTK_LABEL(self->label), text);
   show_thumbnail(self, frame);
   gtk_popover_set_pointing_to(GTK_POPOVER(self->popover),

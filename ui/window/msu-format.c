@@ -1,5 +1,6 @@
 #include "window/msu-format.h"
 #include <glib/gi18n.h>
+#include <inttypes.h>
 #include <math.h>
 
 char *msu_format_seconds(double seconds) {
@@ -14,8 +15,8 @@ char *msu_format_seconds(double seconds) {
   if (hours < 24)
     return minutes % 60 ? g_strdup_printf(_("%d h %d min"), (int)hours, (int)(minutes % 60))
                         : g_strdup_printf(_("%d h"), (int)hours);
-  return hours % 24 ? g_strdup_printf(_("%" G_GINT64_FORMAT " d %d h"), hours / 24, (int)(hours % 24))
-                    : g_strdup_printf(_("%" G_GINT64_FORMAT " d"), hours / 24);
+  return hours % 24 ? g_strdup_printf(_("%" PRId64 " d %d h"), hours / 24, (int)(hours % 24))
+                    : g_strdup_printf(_("%" PRId64 " d"), hours / 24);
 }
 
 char *msu_format_bytes(guint64 bytes) {
@@ -59,11 +60,11 @@ static char *format_place(MsaJob *job) {
   const gint64 done = msa_job_get_done(job), total = msa_job_get_total(job);
   if (counts_steps(phase) && total > 0)
     return g_strcmp0(phase, "refine")
-               ? g_strdup_printf(_("Step %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), done, total)
-               : g_strdup_printf(_("Detail step %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), done, total);
+               ? g_strdup_printf(_("Step %" PRId64 " of %" PRId64), done, total)
+               : g_strdup_printf(_("Detail step %" PRId64 " of %" PRId64), done, total);
   g_autofree char *words = msu_format_phase(phase);
   if (!g_strcmp0(phase, "decode") && total > 0)
-    return g_strdup_printf(_("%s, %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT), words, done, total);
+    return g_strdup_printf(_("%s, %" PRId64 " of %" PRId64), words, done, total);
   return g_steal_pointer(&words);
 }
 
@@ -76,8 +77,8 @@ char *msu_format_job(MsaJob *job) {
     return g_strdup(_("Stopping"));
   case MSA_JOB_PAUSED:
     if (counts_steps(msa_job_get_phase(job)) && msa_job_get_total(job) > 0)
-      return g_strdup_printf(_("Paused at step %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT),
-                             msa_job_get_done(job), msa_job_get_total(job));
+      return g_strdup_printf(_("Paused at step %" PRId64 " of %" PRId64), msa_job_get_done(job),
+                             msa_job_get_total(job));
     return g_strdup(_("Paused"));
   case MSA_JOB_DONE:
     return g_strdup(_("Done"));
