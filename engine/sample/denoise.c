@@ -1,6 +1,7 @@
 #include "sample/denoise.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,14 +93,21 @@ static double smoothed_cost(double before, double now) {
   return before == 0 || now < before ? now : 0.75 * before + 0.25 * now;
 }
 
-static int save_if_due(const struct ms_denoise *d, const struct ms_sample_state *state,
-                       struct ms_save_pace *pace, struct ms_error *error) {
+/* A state that cannot be written is told once and does not end the work: the clip may still come out. */
+static void save_if_due(const struct ms_denoise *d, const struct ms_sample_state *state,
+                        struct ms_save_pace *pace) {
   double began = ms_seconds(), ended;
-  enum ms_save_kind kind = ms_save_due(pace, began);
-  int code;
+  enum ms_save_kind kind = pace->failed ? MS_SAVE_NOTHING : ms_save_due(pace, began);
+  struct ms_error why = {0};
+  char message[700];
   if (kind == MS_SAVE_NOTHING)
-    return 0;
-  code = ms_state_save(d->state, state, kind == MS_SAVE_QUICK, error);
+    return;
+  if (ms_state_save(d->state, state, kind == MS_SAVE_QUICK, &why) < 0) {
+    pace->failed = 1;
+    snprintf(message, sizeof message, "steps are not saved from here on: %s", why.message);
+    if (d->hooks && d->hooks->log)
+      d->hooks->log(d->hooks->data, MS_LOG_WARNING, message);
+  }
   ended = ms_seconds();
   if (kind == MS_SAVE_QUICK) {
     pace->quick_at = ended;
@@ -108,7 +116,6 @@ static int save_if_due(const struct ms_denoise *d, const struct ms_sample_state 
     pace->durable_at = ended;
     pace->durable_cost = smoothed_cost(pace->durable_cost, ended - began);
   }
-  return code;
 }
 
 /* Straight to sigma 0. */
@@ -159,7 +166,7 @@ int ms_denoise_run(const struct ms_denoise *d, float *latents, struct ms_error *
     }
     state.step = code == 0 ? i + 1 : i;
     if (d->state && code == 0)
-      code = save_if_due(d, &state, &pace, error);
+      save_if_due(d, &state, &pace);
     else if (d->state && code == MS_ECANCELLED)
       ms_state_save(d->state, &state, 0, NULL);
   }

@@ -29,6 +29,7 @@ struct ms_denoise {
 struct ms_save_pace {
   double quick_cost, durable_cost; /* seconds that one takes */
   double quick_at, durable_at;     /* when it ended */
+  int failed;                      /* one could not be written: no more are tried */
 };
 enum ms_save_kind { MS_SAVE_NOTHING, MS_SAVE_QUICK, MS_SAVE_DURABLE };
 enum ms_save_kind ms_save_due(const struct ms_save_pace *pace, double now);

@@ -283,6 +283,19 @@ static int is_taken(const struct run *run) {
   return run->job.take && atomic_load(run->job.take);
 }
 
+/* A stage's latents go to the disk for good before what follows may fail. That they cannot does not end the
+ * work: the clip may still come out. */
+static void keep_stage(struct run *run, int stage, float *latents, int64_t count) {
+  struct ms_sample_state state = {
+      .stage = stage, .step = run->plan.list[stage].steps, .count = count, .latents = latents};
+  struct ms_error why = {0};
+  char message[700];
+  if (ms_state_save(&run->state, &state, 0, &why) == 0)
+    return;
+  snprintf(message, sizeof message, "the latents of stage %d are not saved: %s", stage + 1, why.message);
+  log_line(run, MS_LOG_WARNING, message);
+}
+
 /* Runs all stages, or those up to the one in which the clip is taken; *out holds the final latents (malloc).
  */
 static int sample(struct run *run, float **out, struct ms_error *error) {
@@ -311,11 +324,8 @@ static int sample(struct run *run, float **out, struct ms_error *error) {
     latents = next;
     if (code == 0 && (!resumed || run->first_step < here->steps))
       code = sample_stage(run, stage, resumed ? run->first_step : 0, latents, error);
-    if (code == 0) {
-      struct ms_sample_state state = {
-          .stage = stage, .step = here->steps, .count = count, .latents = latents};
-      code = ms_state_save(&run->state, &state, 0, error);
-    }
+    if (code == 0)
+      keep_stage(run, stage, latents, count);
     run->last_stage = stage;
     run->result->partial = code > 0 || (code == 0 && stage + 1 < run->plan.count && is_taken(run));
     if (run->result->partial)

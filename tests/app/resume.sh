@@ -145,5 +145,11 @@ check "it cannot be resumed meanwhile" ends 5 generate --resume shared.mp4.unfin
 wait "$job"
 check "the first goes on undisturbed" cmp straight.mp4 shared.mp4
 
+start lost.mp4 "$prompt" "${settings[@]}"
+wait_for lost.mp4.unfinished/latest-1.safetensors
+mv lost.mp4.unfinished gone
+check "a run whose folder goes away ends" wait "$job"
+check "with its clip" cmp straight.mp4 lost.mp4
+
 echo "1..$number"
 [ "$failures" = 0 ]
