@@ -229,13 +229,13 @@ static void name_setup_cb(GtkListItemFactory *factory, GtkListItem *item, gpoint
   GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 2), *name = new_label(0, NULL),
             *reason = new_label(0, "unusable");
   gtk_label_set_ellipsize(GTK_LABEL(name), PANGO_ELLIPSIZE_MIDDLE);
-  gtk_label_set_width_chars(GTK_LABEL(name), 14);
+  gtk_label_set_width_chars(GTK_LABEL(name), 10);
   gtk_label_set_max_width_chars(GTK_LABEL(name), 20);
   gtk_widget_add_css_class(reason, "caption");
   gtk_label_set_wrap(GTK_LABEL(reason), TRUE);
-  gtk_label_set_lines(GTK_LABEL(reason), 2);
+  gtk_label_set_lines(GTK_LABEL(reason), 3);
   gtk_label_set_ellipsize(GTK_LABEL(reason), PANGO_ELLIPSIZE_END);
-  gtk_label_set_width_chars(GTK_LABEL(reason), 14);
+  gtk_label_set_width_chars(GTK_LABEL(reason), 10);
   gtk_label_set_max_width_chars(GTK_LABEL(reason), 24);
   gtk_widget_set_valign(box, GTK_ALIGN_CENTER);
   gtk_box_append(GTK_BOX(box), name);

@@ -64,11 +64,12 @@ static void show_sentence(MsuTrainPlan *self, const char *sentence, gboolean wro
     gtk_widget_remove_css_class(GTK_WIDGET(self), "error");
 }
 
-static void show_nothing(MsuTrainPlan *self) {
-  gtk_label_set_text(self->memory, _("Memory"));
-  gtk_label_set_text(self->time, "");
-  gtk_level_bar_set_value(self->bar, 0);
-  show_suggestions(self, NULL);
+static void set_shown(MsuTrainPlan *self, gboolean shown) {
+  gtk_widget_set_visible(GTK_WIDGET(self->memory), shown);
+  gtk_widget_set_visible(GTK_WIDGET(self->bar), shown);
+  gtk_widget_set_visible(GTK_WIDGET(self->time), shown);
+  if (!shown)
+    show_suggestions(self, NULL);
 }
 
 static void show_plan(MsuTrainPlan *self, const MsaPlan *plan) {
@@ -89,6 +90,7 @@ static void show_plan(MsuTrainPlan *self, const MsaPlan *plan) {
   } else {
     time = g_strdup_printf(_("%s, measuring this machine"), steps);
   }
+  set_shown(self, TRUE);
   gtk_label_set_text(self->memory, memory);
   gtk_label_set_text(self->time, time);
   gtk_level_bar_set_value(
@@ -107,8 +109,7 @@ static void planned_cb(GObject *source, GAsyncResult *result, gpointer data) {
   if (plan) {
     show_plan(self, plan);
   } else {
-    show_nothing(self);
-    gtk_label_set_text(self->memory, _("No plan"));
+    set_shown(self, FALSE);
     show_sentence(self, error->message, TRUE);
   }
   set_allows(self, plan && plan->fits && !self->problem);
@@ -137,7 +138,7 @@ void msu_train_plan_set(MsuTrainPlan *self, const MsaTrainParams *params, const 
   self->problem = g_strdup(problem);
   ask_soon(self);
   if (!params) {
-    show_nothing(self);
+    set_shown(self, FALSE);
     show_sentence(self, problem, FALSE);
   }
   /* Until the plan says otherwise; the engine checks once more before the work. */
