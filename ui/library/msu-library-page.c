@@ -18,7 +18,7 @@
 struct _MsuLibraryPage {
   GtkWidget parent_instance;
   GtkWidget *root, *flap, *search, *starred, *kind, *model, *order, *count, *messages, *found, *grid;
-  GtkWidget *side, *details, *many, *compare;
+  GtkWidget *side, *details, *many, *compare, *menu;
   MsaStudio *studio;
   MsuClipFilter *filter;
   GtkSortListModel *sorted;
@@ -236,11 +236,30 @@ static void width_changed_cb(MsuLibraryPage *self) {
 static void star_cb(MsuClipCell *cell, gboolean starred, MsuLibraryPage *self) {
   if (msu_clip_cell_get_clip(cell))
     msa_library_set_starred(library_of(self), msu_clip_cell_get_clip(cell), starred);
+  update_actions(self);
+}
+
+/* The menu is about what is selected, so the clip under the pointer is selected first. */
+static void menu_cb(GtkGestureClick *gesture, int presses, double x, double y, GtkListItem *item) {
+  GtkWidget *cell = gtk_event_controller_get_widget(GTK_EVENT_CONTROLLER(gesture));
+  MsuLibraryPage *self = MSU_LIBRARY_PAGE(gtk_widget_get_ancestor(cell, MSU_TYPE_LIBRARY_PAGE));
+  guint position = gtk_list_item_get_position(item);
+  double on_page_x, on_page_y;
+  if (!gtk_selection_model_is_selected(GTK_SELECTION_MODEL(self->selection), position))
+    gtk_selection_model_select_item(GTK_SELECTION_MODEL(self->selection), position, TRUE);
+  gtk_gesture_set_state(GTK_GESTURE(gesture), GTK_EVENT_SEQUENCE_CLAIMED);
+  gtk_widget_translate_coordinates(cell, GTK_WIDGET(self), x, y, &on_page_x, &on_page_y);
+  gtk_popover_set_pointing_to(GTK_POPOVER(self->menu), &(GdkRectangle){(int)on_page_x, (int)on_page_y, 1, 1});
+  gtk_popover_popup(GTK_POPOVER(self->menu));
 }
 
 static void setup_cb(GtkListItemFactory *factory, GtkListItem *item, MsuLibraryPage *self) {
   GtkWidget *cell = msu_clip_cell_new();
   g_signal_connect(cell, "star", G_CALLBACK(star_cb), self);
+  GtkGesture *click = gtk_gesture_click_new();
+  gtk_gesture_single_set_button(GTK_GESTURE_SINGLE(click), GDK_BUTTON_SECONDARY);
+  g_signal_connect(click, "pressed", G_CALLBACK(menu_cb), item);
+  gtk_widget_add_controller(cell, GTK_EVENT_CONTROLLER(click));
   gtk_list_item_set_child(item, cell);
 }
 
@@ -274,12 +293,33 @@ static void variations_cb(GSimpleAction *action, GVariant *parameter, gpointer d
     toast(self, text, _("Show queue"), "win.queue", NULL);
 }
 
+struct use {
+  MsuLibraryPage *page;
+  MsaClip *clip;
+};
+
+static void looked_cb(GObject *source, GAsyncResult *result, gpointer data) {
+  struct use *use = data;
+  /* A file that is gone has nothing to add; the settings are in the store. */
+  g_autoptr(MsaDropped) dropped = msa_library_look_finish(MSA_LIBRARY(source), result, NULL);
+  MsuWindow *window = use->page->root ? msu_window_of(GTK_WIDGET(use->page)) : NULL;
+  if (window)
+    msu_window_use_params(window, msa_clip_get_params(use->clip),
+                          dropped ? (const char *const *)dropped->notes : NULL);
+  g_object_unref(use->page);
+  g_object_unref(use->clip);
+  g_free(use);
+}
+
 static void use_settings_cb(GSimpleAction *action, GVariant *parameter, gpointer data) {
   MsuLibraryPage *self = data;
   g_autoptr(MsaClip) clip = selected_clip(self);
-  MsuWindow *window = msu_window_of(GTK_WIDGET(self));
-  if (clip && window && msa_clip_get_params(clip))
-    msu_window_use_params(window, msa_clip_get_params(clip), NULL);
+  if (!clip || !msa_clip_get_params(clip))
+    return;
+  struct use *use = g_new0(struct use, 1);
+  use->page = g_object_ref(self);
+  use->clip = g_object_ref(clip);
+  msa_library_look_async(library_of(self), msa_clip_get_path(clip), NULL, looked_cb, use);
 }
 
 static void cancel_choosing(gpointer data) {
@@ -397,16 +437,44 @@ static void added_cb(GObject *source, GAsyncResult *result, gpointer data) {
   toast(self, _("The clip is in the library"), NULL, NULL, NULL);
 }
 
+static void add_file(MsuLibraryPage *self, GFile *file) {
+  g_autofree char *path = g_file_get_path(file);
+  if (path)
+    msa_library_add_async(library_of(self), path, added_cb, g_object_ref(self));
+  else
+    show_error(self, _("This file is not on this machine. Copy it here first."));
+}
+
 static gboolean drop_cb(GtkDropTarget *target, const GValue *value, double x, double y,
                         MsuLibraryPage *self) {
-  for (GSList *file = g_value_get_boxed(value); file; file = file->next) {
-    g_autofree char *path = g_file_get_path(file->data);
-    if (path)
-      msa_library_add_async(library_of(self), path, added_cb, g_object_ref(self));
-    else
-      show_error(self, _("This file is not on this machine. Copy it here first."));
-  }
+  for (GSList *file = g_value_get_boxed(value); file; file = file->next)
+    add_file(self, file->data);
   return TRUE;
+}
+
+static void chosen_cb(GtkNativeDialog *dialog, int response, MsuLibraryPage *self) {
+  if (response == GTK_RESPONSE_ACCEPT) {
+    g_autoptr(GListModel) files = gtk_file_chooser_get_files(GTK_FILE_CHOOSER(dialog));
+    for (guint i = 0; i < g_list_model_get_n_items(files); i++) {
+      g_autoptr(GFile) file = g_list_model_get_item(files, i);
+      add_file(self, file);
+    }
+  }
+  g_object_unref(dialog);
+}
+
+static void add_cb(GSimpleAction *action, GVariant *parameter, gpointer data) {
+  MsuLibraryPage *self = data;
+  GtkFileChooserNative *dialog = gtk_file_chooser_native_new(
+      _("Add clips"), GTK_WINDOW(self->window), GTK_FILE_CHOOSER_ACTION_OPEN, _("_Add"), _("_Cancel"));
+  GtkFileFilter *filter = gtk_file_filter_new();
+  gtk_file_filter_set_name(filter, _("Moving pictures"));
+  gtk_file_filter_add_mime_type(filter, "video/*");
+  gtk_file_filter_add_mime_type(filter, "image/gif");
+  gtk_file_chooser_add_filter(GTK_FILE_CHOOSER(dialog), filter);
+  gtk_file_chooser_set_select_multiple(GTK_FILE_CHOOSER(dialog), TRUE);
+  g_signal_connect_object(dialog, "response", G_CALLBACK(chosen_cb), self, 0);
+  gtk_native_dialog_show(GTK_NATIVE_DIALOG(dialog));
 }
 
 /* ---- The object. ---- */
@@ -441,6 +509,7 @@ static void dispose(GObject *object) {
     g_signal_handlers_disconnect_by_data(self->selection, self);
   if (self->grid)
     gtk_grid_view_set_model(GTK_GRID_VIEW(self->grid), NULL);
+  g_clear_pointer(&self->menu, gtk_widget_unparent);
   g_clear_pointer(&self->root, gtk_widget_unparent);
   self->grid = NULL;
   g_clear_object(&self->selection);
@@ -482,6 +551,7 @@ static void msu_library_page_class_init(MsuLibraryPageClass *class) {
   gtk_widget_class_bind_template_child(widget_class, MsuLibraryPage, details);
   gtk_widget_class_bind_template_child(widget_class, MsuLibraryPage, many);
   gtk_widget_class_bind_template_child(widget_class, MsuLibraryPage, compare);
+  gtk_widget_class_bind_template_child(widget_class, MsuLibraryPage, menu);
   gtk_widget_class_bind_template_callback(widget_class, search_cb);
   gtk_widget_class_bind_template_callback(widget_class, starred_cb);
   gtk_widget_class_bind_template_callback(widget_class, kind_cb);
@@ -504,6 +574,7 @@ static void msu_library_page_init(MsuLibraryPage *self) {
       {.name = "export", .activate = export_cb},
       {.name = "show-in-folder", .activate = show_in_folder_cb},
       {.name = "show-file", .activate = show_file_cb, .parameter_type = "s"},
+      {.name = "add", .activate = add_cb},
       {.name = "trash", .activate = trash_cb},
       {.name = "restore", .activate = restore_cb, .parameter_type = "u"},
       {.name = "close", .activate = close_cb},
@@ -514,6 +585,7 @@ static void msu_library_page_init(MsuLibraryPage *self) {
   self->actions = g_simple_action_group_new();
   g_action_map_add_action_entries(G_ACTION_MAP(self->actions), actions, G_N_ELEMENTS(actions), self);
   gtk_widget_add_css_class(GTK_WIDGET(self), "library-drop");
+  gtk_widget_set_parent(self->menu, GTK_WIDGET(self));
   self->models = gtk_string_list_new((const char *const[]){_("All models"), NULL});
   gtk_drop_down_set_model(GTK_DROP_DOWN(self->model), G_LIST_MODEL(self->models));
 
