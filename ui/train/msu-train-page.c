@@ -30,6 +30,11 @@ static void clear_messages(MsuTrainPage *self) {
     gtk_box_remove(self->messages, child);
 }
 
+static void tell(MsuTrainPage *self, enum msu_message_kind kind, const char *text) {
+  clear_messages(self);
+  gtk_box_append(self->messages, msu_message_new(kind, text));
+}
+
 static void show_folder(MsuTrainPage *self, const char *folder) {
   clear_messages(self);
   gtk_list_box_unselect_all(self->runs);
@@ -74,8 +79,7 @@ static void looked_cb(GObject *source, GAsyncResult *result, gpointer data) {
   g_autofree char *shown = g_filename_display_name(name);
   g_autofree char *text =
       g_strdup_printf(_("“%s” is not a folder. Drop the folder that holds the clips."), shown);
-  clear_messages(self);
-  gtk_box_append(self->messages, msu_message_new(MSU_MESSAGE_WARNING, text));
+  tell(self, MSU_MESSAGE_WARNING, text);
 }
 
 static gboolean drop_cb(MsuTrainPage *self, const GValue *value) {
@@ -100,8 +104,19 @@ static GtkWidget *row_cb(gpointer item, gpointer data) {
   return msu_run_row_new(item);
 }
 
+/* A job that never came into the store has no run in the list to show its error. */
+static void started_state_cb(MsuTrainPage *self, GParamSpec *spec, MsaJob *job) {
+  if (job != self->started || msa_job_get_state(job) != MSA_JOB_FAILED)
+    return;
+  tell(self, MSU_MESSAGE_ERROR,
+       msa_job_get_error(job) ? msa_job_get_error(job) : _("The run cannot be started."));
+  g_clear_object(&self->started);
+}
+
 static void started_cb(MsuTrainPage *self, MsaJob *job) {
+  clear_messages(self);
   g_set_object(&self->started, job);
+  g_signal_connect_object(job, "notify::state", G_CALLBACK(started_state_cb), self, G_CONNECT_SWAPPED);
 }
 
 /* After the list box has taken the change over: the run that was started, or another one in the place of one
