@@ -232,9 +232,13 @@ static gint64 new_id(MsaQueue *self) {
 static MsaJob *add(MsaQueue *self, MsaJob *job, char *params) {
   struct msa_job_row row = {
       .id = msa_job_get_id(job), .kind = msa_job_get_kind(job), .state = MSA_JOB_QUEUED, .params = params};
-  struct adding *adding = g_new0(struct adding, 1);
   const MsaTrainParams *train = msa_job_get_train(job);
-  g_assert(!self->closing);
+  if (self->closing) { /* a last key stroke while the window goes */
+    msa_job_set_state(job, MSA_JOB_CANCELLED, NULL);
+    g_free(params);
+    return job;
+  }
+  struct adding *adding = g_new0(struct adding, 1);
   adding->queue = g_object_ref(self);
   adding->job = g_object_ref(job);
   if (train)

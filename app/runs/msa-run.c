@@ -30,6 +30,7 @@ struct _MsaRun {
   GPtrArray *samples; /* of MsaSample */
   gboolean samples_asked;
   GArray *unwritten; /* of struct msa_point */
+  gint64 flushed;    /* when, monotonic */
   guint flush_source;
 };
 
@@ -174,6 +175,7 @@ void msa_run_set_job(MsaRun *self, MsaJob *job) {
 
 void msa_run_flush(MsaRun *self) {
   g_clear_handle_id(&self->flush_source, g_source_remove);
+  self->flushed = g_get_monotonic_time();
   if (!self->store)
     return;
   if (self->unwritten->len) {
@@ -254,7 +256,8 @@ static void take_points(MsaRun *self, const GArray *points) {
     self->row->loss = loss;
     notify(self, P_LOSS);
   }
-  if (self->unwritten->len >= FLUSH_POINTS)
+  /* steps that take longer than the delay are written at once */
+  if (self->unwritten->len >= FLUSH_POINTS || g_get_monotonic_time() - self->flushed >= FLUSH_MS * 1000)
     msa_run_flush(self);
   else if (!self->flush_source)
     self->flush_source = g_timeout_add(FLUSH_MS, flush_cb, self);

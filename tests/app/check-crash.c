@@ -1,4 +1,5 @@
 /* The process is killed in the middle of a job; the next one finds the queue and ends with the same bytes. */
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,37 @@ static int run_victim(void) {
   return 1;
 }
 
-static int spawn_victim(const char *program) {
+#define TRAIN_STEPS 10
+#define SAVE_EVERY 4
+
+static MsaJob *add_training(MsaStudio *studio) {
+  g_autoptr(MsaTrainParams) params = msa_train_params_new();
+  g_autofree char *dataset = g_build_filename(g_getenv("XDG_DATA_HOME"), "clips", NULL);
+  params->name = g_strdup("run");
+  params->dataset = g_strdup(dataset);
+  params->steps = TRAIN_STEPS;
+  params->save_every = SAVE_EVERY;
+  params->validate_every = 0;
+  params->batch = 1;
+  params->width = params->height = 64;
+  params->frames = 5;
+  return msa_queue_add_train(msa_studio_get_queue(studio), params);
+}
+
+/* Killed between two checkpoints. */
+static int run_training_victim(void) {
+  MsaStudio *studio = room_open();
+  MsaJob *job = add_training(studio);
+  if (room_stepped(job, SAVE_EVERY + 2, 200))
+    kill(getpid(), SIGKILL);
+  return 1;
+}
+
+static int spawn_victim(const char *program, const char *which) {
   int status = 0;
   const pid_t child = fork();
   if (child == 0) {
-    execl(program, program, "--victim", NULL);
+    execl(program, program, which, NULL);
     _exit(127);
   }
   waitpid(child, &status, 0);
@@ -52,6 +79,48 @@ static void check_resume(void) {
            "the resumed clip has the bytes of one that was never interrupted");
   check_ok(strcmp(msa_clip_get_path(msa_job_get_clip(job)), msa_clip_get_path(msa_job_get_clip(whole))),
            "in a file of its own");
+  room_close(studio);
+}
+
+/* Points of the last second before the end may be missing, none is there twice. */
+static gboolean is_whole(gpointer data) {
+  const gsize length = msa_series_get_length(data);
+  const double *x = msa_series_get_x(data);
+  for (gsize i = 1; i < length; i++)
+    if (x[i] <= x[i - 1])
+      return FALSE;
+  return length >= TRAIN_STEPS - SAVE_EVERY && x[length - 1] == TRAIN_STEPS;
+}
+
+static void check_training(const char *program) {
+  g_autofree char *dataset = g_build_filename(g_getenv("XDG_DATA_HOME"), "clips", NULL);
+  g_mkdir(dataset, 0700);
+  for (int i = 0; i < 3; i++) {
+    g_autofree char *clip = g_strdup_printf("%s/%d.mp4", dataset, i),
+                    *caption = g_strdup_printf("%s/%d.txt", dataset, i);
+    room_clip(clip, 5 + i, NULL);
+    room_write(caption, "a red ball moves right\n");
+  }
+  const int status = spawn_victim(program, "--training-victim");
+  check_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a Studio is killed in the middle of a run");
+  MsaStudio *studio = room_open();
+  check_ok(room_listed(studio, 1, 5) && g_list_model_get_n_items(msa_studio_get_runs(studio)) == 1,
+           "the run is there");
+  g_autoptr(MsaRun) run = g_list_model_get_item(msa_studio_get_runs(studio), 0);
+  g_autoptr(MsaJob) job = g_object_ref(room_nth(studio, 0));
+  check_ok(msa_run_get_state(run) == MSA_JOB_PAUSED && msa_run_get_job(run) == job &&
+               msa_run_get_step(run) < TRAIN_STEPS,
+           "paused at step %d", (int)msa_run_get_step(run));
+  MsaSeries *loss = msa_run_get_series(run, "loss");
+  msa_queue_resume_job(msa_studio_get_queue(studio), job);
+  check_ok(room_reaches(job, MSA_JOB_DONE, 200) && room_until(is_whole, loss, 5),
+           "resumed it ends, and its curve goes on to the end");
+  g_autoptr(MsaJob) straight = add_training(studio);
+  check_ok(room_reaches(straight, MSA_JOB_DONE, 200), "beside a straight run");
+  g_autoptr(MsaRun) other = g_list_model_get_item(msa_studio_get_runs(studio), 0);
+  g_autofree char *a = g_build_filename(msa_run_get_folder(run), "dit.safetensors", NULL),
+                  *b = g_build_filename(msa_run_get_folder(other), "dit.safetensors", NULL);
+  check_ok(strcmp(a, b) && room_same_bytes(a, b), "both learned the same, bit for bit");
   room_close(studio);
 }
 
@@ -82,12 +151,15 @@ static void check_close(void) {
 int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "--victim"))
     return run_victim();
+  if (argc > 1 && !strcmp(argv[1], "--training-victim"))
+    return run_training_victim();
   char program[4096] = "";
   room_begin(argc, argv);
   check_ok(readlink("/proc/self/exe", program, sizeof program - 1) > 0, "the program's own path");
-  const int status = spawn_victim(program);
+  const int status = spawn_victim(program, "--victim");
   check_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a Studio is killed in the middle of a job");
   check_resume();
   check_close();
+  check_training(program);
   return room_end();
 }

@@ -48,10 +48,20 @@ static void check_bad_files(void) {
   g_unlink(path);
   MsaStudio *studio = room_open();
   g_autoptr(GError) error = NULL;
-  g_autoptr(MsaStudio) second = room_try_open(&error);
-  check_ok(!second && error && strstr(error->message, "another MegaSlide Studio"), "one Studio at a time: %s",
+  g_autoptr(GAsyncResult) result = NULL, again = NULL;
+  MsaStudio *second = msa_studio_new();
+  msa_studio_open_async(second, room_done, &result);
+  room_wait(&result);
+  const gboolean opened = msa_studio_open_finish(second, result, &error);
+  check_ok(!opened && strstr(error->message, "another MegaSlide Studio"), "one Studio at a time: %s",
            error ? error->message : "no error");
   room_close(studio);
+  msa_studio_open_async(second, room_done, &again);
+  room_wait(&again);
+  check_ok(msa_studio_open_finish(second, again, NULL), "when the first is closed the second opens");
+  g_clear_object(&result);
+  g_clear_object(&again);
+  room_close(second);
   sql(path, "PRAGMA user_version = 99");
   check_refused(path, "newer version");
   sql(path, "PRAGMA user_version = 1");
