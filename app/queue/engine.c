@@ -10,7 +10,7 @@
 #include "core/main-thread.h"
 #include "queue/work.h"
 
-#define NICE 10
+#define NICE 10 /* below the rest of the program, at most 19 */
 
 struct msa_engine {
   struct msa_workplace place;
@@ -49,7 +49,7 @@ void msa_task_unref(struct msa_task *task) {
 static void step_back(void) {
   const struct sched_param param = {0};
   sched_setscheduler(0, SCHED_BATCH, &param);
-  setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+  setpriority(PRIO_PROCESS, (id_t)gettid(), MIN(19, getpriority(PRIO_PROCESS, (id_t)gettid()) + NICE));
 }
 
 static gpointer engine_thread(gpointer data) {

@@ -410,10 +410,12 @@ static MsaJob *job_of_row(const struct msa_job_row *row) {
     generate->prompt = g_strdup("");
   }
   MsaJob *job = msa_job_new(row->id, generate, train);
+  const gboolean known =
+      row->state == MSA_JOB_QUEUED || row->state == MSA_JOB_PAUSED || row->state == MSA_JOB_FAILED;
   if (error)
     msa_job_set_state(job, MSA_JOB_FAILED, error->message);
   else
-    msa_job_set_state(job, row->state, row->error);
+    msa_job_set_state(job, known ? row->state : MSA_JOB_PAUSED, row->error);
   return job;
 }
 

@@ -75,7 +75,8 @@ static gboolean list_work(struct msa_store *store, gpointer data, GError **error
     row->folder = msa_store_dup_text(statement, 2);
     row->params = msa_store_dup_text(statement, 3);
     row->state = (enum msa_job_state)sqlite3_column_int(statement, 4);
-    if (row->state == MSA_JOB_RUNNING || row->state == MSA_JOB_STOPPING)
+    if (row->state == MSA_JOB_RUNNING || row->state == MSA_JOB_STOPPING || row->state < MSA_JOB_QUEUED ||
+        row->state > MSA_JOB_CANCELLED)
       row->state = MSA_JOB_PAUSED;
     row->step = sqlite3_column_int64(statement, 5);
     row->steps = sqlite3_column_int64(statement, 6);

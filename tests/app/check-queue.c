@@ -1,7 +1,10 @@
 /* The queue with real, tiny jobs: order, edit, pause, resume, stop, take, failure; and how often it wakes the
  * main thread. */
 #include <math.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "queue/mailbox.h"
@@ -115,6 +118,35 @@ static double seconds_to(MsaJob *job, enum msa_job_state state) {
   return room_reaches(job, state, 30) ? (double)(g_get_monotonic_time() - from) / G_USEC_PER_SEC : INFINITY;
 }
 
+/* Threads that carry the engine's name (its helpers inherit it) and the least of their priorities. */
+static int engine_threads(int *politest, gboolean *batch) {
+  g_autoptr(GDir) dir = g_dir_open("/proc/self/task", 0, NULL);
+  const char *name;
+  int count = 0;
+  *politest = 99;
+  *batch = TRUE;
+  while (dir && (name = g_dir_read_name(dir))) {
+    g_autofree char *path = g_strdup_printf("/proc/self/task/%s/comm", name), *comm = NULL;
+    const int thread = (int)g_ascii_strtoll(name, NULL, 10);
+    if (!g_file_get_contents(path, &comm, NULL, NULL) || strcmp(g_strchomp(comm), "engine"))
+      continue;
+    count++;
+    *politest = MIN(*politest, getpriority(PRIO_PROCESS, (id_t)thread));
+    *batch = *batch && sched_getscheduler(thread) == SCHED_BATCH;
+  }
+  return count;
+}
+
+static void check_priority(void) {
+  int nice;
+  gboolean batch;
+  const int count = engine_threads(&nice, &batch);
+  const int own = getpriority(PRIO_PROCESS, (id_t)getpid());
+  check_ok(count >= 1 && batch && nice == MIN(19, own + 10),
+           "the engine's %d threads stand back (nice %d%s) behind the main thread (%d)", count, nice,
+           batch ? ", batch" : "", own);
+}
+
 /* The least of what a job told. */
 struct lowest {
   gint64 done;
@@ -134,6 +166,7 @@ static void check_pause(MsaStudio *studio) {
   check_ok(room_stepped(job, 40, 60) && msa_queue_get_running(queue) == job &&
                msa_job_get_state(job) == MSA_JOB_RUNNING,
            "a job runs");
+  check_priority();
   const gint64 seed = msa_job_get_generate(job)->seed;
   check_ok(seed >= 0, "its seed was drawn at the start");
   check_ok(msa_job_get_preview(job) && msa_job_get_preview(job)->step > 0 &&
