@@ -2,6 +2,7 @@
 #pragma once
 #include "plot/curve.h"
 #include "plot/msu-plot.h"
+#include "plot/pen.h"
 
 /* Signal "changed" of the axis: what is seen or the crosshair. */
 void msu_plot_axis_look_at(MsuPlotAxis *axis, double from, double to); /* within what there is */
@@ -43,6 +44,12 @@ struct msu_scene {
 
 /* The part of the plot in which the curves are. */
 graphene_rect_t msu_scene_area(const struct msu_scene *scene);
+#define MSU_SCENE_HEADER 24 /* title and legend */
+void msu_scene_draw_header(const struct msu_scene *scene, const struct msu_pen *pen);
+void msu_scene_draw_cross(const struct msu_scene *scene, const struct msu_pen *pen,
+                          const struct msu_plane *plane, const graphene_rect_t *area);
+/* Index of the point under the crosshair, or -1 where none is near. */
+gssize msu_scene_point_at(const struct msu_scene *scene, const struct msu_points *points, double cross);
 void msu_scene_snapshot(const struct msu_scene *scene, GtkSnapshot *snapshot);
 struct msu_points msu_curve_points(const struct msu_curve *curve);
 /* Of the palette, chosen to be told apart by everyone (Okabe and Ito 2008), on dark or light ground. */
