@@ -5,6 +5,9 @@
 
 #include <glib/gi18n.h>
 
+/* Seconds of work that a crash may cost: so often a checkpoint is saved. */
+#define AT_RISK 120.0
+
 struct _MsuNewRun {
   GtkWidget parent;
   GtkBox *table_place, *plan_place;
@@ -82,6 +85,9 @@ static void choose_cb(MsuNewRun *self) {
 static void start_cb(MsuNewRun *self) {
   g_autoptr(MsaTrainParams) params = current_params(self);
   MsaQueue *queue = msa_studio_get_queue(self->studio);
+  double seconds = msu_train_plan_get_seconds_per_step(MSU_TRAIN_PLAN(self->plan));
+  if (seconds > 0)
+    params->save_every = (gint64)CLAMP(AT_RISK / seconds, 1, params->save_every);
   g_autoptr(MsaJob) job = msa_queue_add_train(queue, params);
   g_signal_emit(self, signals[STARTED], 0, job);
 }

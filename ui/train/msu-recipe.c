@@ -314,7 +314,7 @@ static void fill(MsuRecipe *self) {
   self->rate = add_text(self, list, _("Learning rate (empty: 2e-4)"), G_CALLBACK(rate_cb));
   self->batch =
       add_number(self, list, _("Batch"), _("Clips a step"), (struct number){1, 4096, 1, 4, 0, NULL});
-  self->budget = add_number(self, list, _("Memory budget"), _("GB; automatic: 70 % of what is free"),
+  self->budget = add_number(self, list, _("Memory budget"), _("GB; automatic: 70 per cent of what is free"),
                             (struct number){0, 4096, 1, 0, 1, _("Automatic")});
   list = add_list(self, _("Sample clips"));
   self->prompt = add_text(self, list, _("Sample prompt"), G_CALLBACK(changed_cb));

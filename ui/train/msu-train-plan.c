@@ -18,6 +18,7 @@ struct _MsuTrainPlan {
   char *problem;          /* NULL: none */
   guint source;
   gboolean allows;
+  double seconds_per_step; /* of the newest plan; < 0: not known */
 };
 
 G_DEFINE_FINAL_TYPE(MsuTrainPlan, msu_train_plan, GTK_TYPE_WIDGET)
@@ -91,6 +92,7 @@ static void show_plan(MsuTrainPlan *self, const MsaPlan *plan) {
     time = g_strdup_printf(_("%s, measuring this machine"), steps);
   }
   set_shown(self, TRUE);
+  self->seconds_per_step = plan->seconds >= 0 ? plan->seconds_per_step : -1;
   gtk_label_set_text(self->memory, memory);
   gtk_label_set_text(self->time, time);
   gtk_level_bar_set_value(
@@ -150,6 +152,11 @@ gboolean msu_train_plan_allows(MsuTrainPlan *plan) {
   return plan->allows;
 }
 
+double msu_train_plan_get_seconds_per_step(MsuTrainPlan *plan) {
+  g_return_val_if_fail(MSU_IS_TRAIN_PLAN(plan), -1);
+  return plan->seconds_per_step;
+}
+
 static void msu_train_plan_dispose(GObject *object) {
   MsuTrainPlan *self = MSU_TRAIN_PLAN(object);
   GtkWidget *child;
@@ -181,6 +188,7 @@ static void msu_train_plan_init(MsuTrainPlan *self) {
   static const char *const offsets[] = {GTK_LEVEL_BAR_OFFSET_LOW, GTK_LEVEL_BAR_OFFSET_HIGH,
                                         GTK_LEVEL_BAR_OFFSET_FULL};
   gtk_widget_init_template(GTK_WIDGET(self));
+  self->seconds_per_step = -1;
   /* a well used budget is no warning */
   for (gsize i = 0; i < G_N_ELEMENTS(offsets); i++)
     gtk_level_bar_remove_offset_value(self->bar, offsets[i]);

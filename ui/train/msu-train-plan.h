@@ -12,3 +12,5 @@ GtkWidget *msu_train_plan_new(MsaPlanner *planner);
 void msu_train_plan_set(MsuTrainPlan *plan, const MsaTrainParams *params, const char *problem);
 /* FALSE: the newest settings are known not to fit or to be wrong. */
 gboolean msu_train_plan_allows(MsuTrainPlan *plan);
+/* < 0: not known (yet). */
+double msu_train_plan_get_seconds_per_step(MsuTrainPlan *plan);
