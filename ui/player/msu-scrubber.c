@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "msa-frames.h"
+#include "player/msu-stage.h"
 #include "player/msu-video-paintable.h"
 
 /* Of the thumbnails; and how many cover the bar. */
@@ -13,7 +14,7 @@
 struct _MsuScrubber {
   GtkWidget parent_instance;
   GtkAdjustment *adjustment;
-  GtkWidget *scale, *popover, *label;
+  GtkWidget *scale, *popover, *space, *label;
   MsuVideoPaintable *thumbnail;
   char *path;
   gint64 frames;
@@ -78,6 +79,7 @@ static void loaded_cb(GObject *source, GAsyncResult *result, gpointer data) {
   if (!frames)
     return;
   self->thumbnails = g_steal_pointer(&frames);
+  gtk_widget_set_size_request(self->space, self->thumbnails->width, self->thumbnails->height);
   if (self->pointer >= 0)
     update_popover(self);
 }
@@ -168,8 +170,12 @@ static void msu_scrubber_init(MsuScrubber *self) {
   gtk_widget_add_controller(self->scale, events);
 
   self->thumbnail = msu_video_paintable_new();
-  GtkWidget *picture = gtk_picture_new_for_paintable(GDK_PAINTABLE(self->thumbnail));
-  gtk_picture_set_can_shrink(GTK_PICTURE(picture), FALSE);
+  /* Over a box of a fixed size: popovers ask for the height of a width that is not theirs. */
+  GtkWidget *stage = g_object_new(MSU_TYPE_STAGE, NULL), *picture = gtk_overlay_new();
+  msu_stage_set_paintable(MSU_STAGE(stage), GDK_PAINTABLE(self->thumbnail));
+  self->space = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
+  gtk_overlay_set_child(GTK_OVERLAY(picture), self->space);
+  gtk_overlay_add_overlay(GTK_OVERLAY(picture), stage);
   self->label = gtk_label_new(NULL);
   gtk_widget_add_css_class(self->label, "numeric");
   gtk_widget_add_css_class(self->label, "caption");
