@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ms-generate.h"
 #include "train/checkpoint.h"
+#include "train/disk.h"
 #include "train/memory.h"
 #include "train/metrics-file.h"
 #include "train/objective.h"
@@ -210,6 +211,23 @@ static int write_weights(struct loop *loop, struct ms_error *error) {
   return code;
 }
 
+#define ROW_BYTES 65536
+
+/* Work that writes, done again once there is room where it failed for want of it: a full disk is no reason to
+ * lose a run. */
+static int patiently(struct loop *loop, int (*work)(struct loop *loop, struct ms_error *error),
+                     uint64_t bytes, struct ms_error *error) {
+  for (;;) {
+    struct ms_error why = {0};
+    int code = work(loop, &why);
+    if (code != MS_EOUTPUT || !ms_disk_lacks(loop->job->output, bytes))
+      return code < 0 ? ms_error_set(error, code, "%s", why.message) : code;
+    code = ms_disk_wait(loop->job->output, bytes, loop->hooks, error);
+    if (code < 0)
+      return code;
+  }
+}
+
 /* A clip of the sample prompt, named by step and prompt. It has networks and threads of its own, so that the
  * training goes on with the same bits; that it cannot be made does not end the run. */
 static int make_sample(struct loop *loop, struct ms_error *error) {
@@ -226,7 +244,7 @@ static int make_sample(struct loop *loop, struct ms_error *error) {
   snprintf(output, sizeof output, "%s/step-%06lld-%s.mp4", folder, (long long)loop->at.step, slug);
   if (mkdir(folder, 0777) < 0 && errno != EEXIST)
     return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", folder, strerror(errno));
-  code = write_weights(loop, error);
+  code = patiently(loop, write_weights, (uint64_t)ms_dit_params(loop->model->dit)->total * 2, error);
   if (code < 0)
     return code;
   job.prompt = loop->job->sample_prompt;
@@ -303,6 +321,29 @@ static int due(int64_t every, int64_t step) {
   return every > 0 && step % every == 0;
 }
 
+/* The line of the last step. After a failure half of it may stand in the file, which is cut there first. */
+static int add_row(struct loop *loop, struct ms_error *error) {
+  const struct ms_train_figures *f = &loop->step;
+  const struct ms_metrics_row row = {.step = f->step,
+                                     .loss = f->loss,
+                                     .learning_rate = f->learning_rate,
+                                     .gradient_norm = f->gradient_norm,
+                                     .seconds = f->seconds,
+                                     .tokens = f->tokens,
+                                     .validation_loss = f->validation_loss};
+  char path[1200];
+  int code = 0;
+  if (!loop->metrics.file) {
+    snprintf(path, sizeof path, "%s/metrics.csv", loop->job->output);
+    code = ms_metrics_file_open(&loop->metrics, path, f->step - 1, error);
+  }
+  if (code == 0)
+    code = ms_metrics_file_add(&loop->metrics, &row, error);
+  if (code < 0)
+    ms_metrics_file_close(&loop->metrics);
+  return code;
+}
+
 static int train_step(struct loop *loop, struct ms_error *error) {
   const struct ms_train_job *job = loop->job;
   struct ms_params *params = ms_dit_params(loop->model->dit);
@@ -362,15 +403,7 @@ static int train_step(struct loop *loop, struct ms_error *error) {
                                          .tokens = (double)tokens,
                                          .flops = flops,
                                          .validation_loss = validation};
-  return ms_metrics_file_add(&loop->metrics,
-                             &(struct ms_metrics_row){.step = loop->at.step,
-                                                      .loss = loss,
-                                                      .learning_rate = lr,
-                                                      .gradient_norm = norm,
-                                                      .seconds = seconds,
-                                                      .tokens = (double)tokens,
-                                                      .validation_loss = validation},
-                             error);
+  return patiently(loop, add_row, ROW_BYTES, error);
 }
 
 static int save(struct loop *loop, struct ms_error *error) {
@@ -502,7 +535,7 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
     int64_t before = loop->step.step;
     code = cancelled(loop) ? MS_ECANCELLED : train_step(loop, &why);
     if (code == 0 && (due(job->save_every, loop->at.step) || loop->at.step == job->steps)) {
-      code = save(loop, &why);
+      code = patiently(loop, save, ms_train_checkpoint_bytes(ms_dit_params(model->dit), job), &why);
       loop->step.saved = code == 0;
     }
     if (code == 0 && loop->step.step > before) /* a step that was skipped has no figures */
@@ -511,7 +544,7 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
       code = make_sample(loop, &why);
   }
   if (code == 0)
-    code = write_weights(loop, &why);
+    code = patiently(loop, write_weights, (uint64_t)ms_dit_params(model->dit)->total * 2, &why);
   if (code == MS_ECANCELLED)
     stop(loop, &why);
   if (code < 0)

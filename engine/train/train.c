@@ -13,6 +13,7 @@
 #include "ms-models.h"
 #include "msk-cpu.h"
 #include "train/checkpoint.h"
+#include "train/disk.h"
 #include "train/loop.h"
 #include "train/memory.h"
 #include "train/output.h"
@@ -105,6 +106,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     clips = (struct ms_train_clips){source.count, source.read_mask != NULL};
     code = ms_train_memory_check(&model, &job, &clips, machine, &planned, error);
   }
+  if (code == 0)
+    code = ms_train_disk_check(&model, &job, error);
   if (code == 0)
     code = ms_model_load(&model, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, error);
   if (code == 0)

@@ -33,8 +33,8 @@ void msu_closing_begin(MsuWindow *window) {
       GTK_WINDOW(window), train ? _("A model is being trained") : _("A clip is being made"),
       _("Paused, it goes on from its last step when you open the Studio again. Kept running, it ends without "
         "the window."));
-  adw_message_dialog_add_responses(ADW_MESSAGE_DIALOG(dialog), "cancel", _("_Cancel"), "keep",
-                                   _("_Keep running"), "pause", _("_Pause and close"), NULL);
+  adw_message_dialog_add_responses(ADW_MESSAGE_DIALOG(dialog), "cancel", _("Cancel"), "keep",
+                                   _("Keep running"), "pause", _("Pause and close"), NULL);
   adw_message_dialog_set_response_appearance(ADW_MESSAGE_DIALOG(dialog), "pause", ADW_RESPONSE_SUGGESTED);
   adw_message_dialog_set_default_response(ADW_MESSAGE_DIALOG(dialog), "pause");
   adw_message_dialog_set_close_response(ADW_MESSAGE_DIALOG(dialog), "cancel");

@@ -1,0 +1,65 @@
+#include "train/disk.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "base/system.h"
+
+/* Headers, metrics, descriptions. */
+#define SMALL_FILES ((uint64_t)1 << 20)
+
+uint64_t ms_train_checkpoint_bytes(const struct ms_params *params, const struct ms_train_job *job) {
+  /* weight, low word, two moments, average */
+  return (uint64_t)params->total * (2 + 2 + 8 + (job->ema > 0 ? 4 : 0)) + SMALL_FILES;
+}
+
+/* -1: not known. */
+static double free_bytes(const char *folder) {
+  struct statvfs disk;
+  return statvfs(folder, &disk) < 0 ? -1 : (double)disk.f_bavail * (double)disk.f_frsize;
+}
+
+static uint64_t file_bytes(const struct ms_model *model, unsigned part) {
+  char path[1200];
+  struct stat info;
+  snprintf(path, sizeof path, "%s/%s", model->folder, ms_model_part_file(part));
+  return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job *job,
+                        struct ms_error *error) {
+  const struct ms_params *params = ms_dit_params(model->dit);
+  uint64_t need = ms_train_checkpoint_bytes(params, job) + (uint64_t)params->total * 2 +
+                  file_bytes(model, MS_MODEL_CODEC) + file_bytes(model, MS_MODEL_TEXT);
+  char need_text[32], free_text[32];
+  double room = free_bytes(job->output);
+  if (room < 0 || room >= (double)need)
+    return 0;
+  return ms_error_set(error, MS_EOUTPUT, "training needs %s on the disk of \"%.300s\", %s are free",
+                      ms_format_bytes((double)need, need_text, sizeof need_text), job->output,
+                      ms_format_bytes(room, free_text, sizeof free_text));
+}
+
+int ms_disk_lacks(const char *folder, uint64_t need) {
+  double room = free_bytes(folder);
+  return room >= 0 && room < (double)need;
+}
+
+int ms_disk_wait(const char *folder, uint64_t need, const struct ms_hooks *hooks, struct ms_error *error) {
+  const struct timespec moment = {.tv_nsec = 200000000};
+  char message[700], text[32];
+  snprintf(
+      message, sizeof message,
+      "the disk of \"%.400s\" is full: the run waits until %s are free; stopping it loses what was not saved",
+      folder, ms_format_bytes((double)need, text, sizeof text));
+  if (hooks && hooks->log)
+    hooks->log(hooks->data, MS_LOG_WARNING, message);
+  while (ms_disk_lacks(folder, need)) {
+    if (hooks && hooks->cancel && atomic_load(hooks->cancel))
+      return ms_error_set(error, MS_ECANCELLED, "stopped while waiting for room on the disk");
+    nanosleep(&moment, NULL);
+  }
+  return 0;
+}
