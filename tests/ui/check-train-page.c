@@ -38,6 +38,28 @@ static MsaRun *make_run(gint64 id, const char *name, enum msa_job_state state, i
   return run;
 }
 
+static void first_cb(MsaSeries *series, guint64 first, gpointer data) {
+  *(guint64 *)data = first;
+}
+
+static void check_series(void) {
+  g_autoptr(MsaSeries) series = msa_series_new("loss");
+  guint64 first = 99;
+  const double x[] = {1, 2, 3, NAN, 4}, y[] = {10, 20, 30, 35, NAN}, again[] = {3, 4, 5},
+               other[] = {31, 41, 51};
+  g_signal_connect(series, "changed", G_CALLBACK(first_cb), &first);
+  msa_series_append(series, x, y, 5);
+  check_ok(msa_series_get_length(series) == 4 && first == 0,
+           "a point without a place is left out, a gap stays");
+  msa_series_append(series, again, other, 3);
+  check_ok(msa_series_get_length(series) == 5 && first == 2 && msa_series_get_y(series)[2] == 31 &&
+               msa_series_get_x(series)[4] == 5,
+           "steps that are repeated replace what was there");
+  first = 99;
+  msa_series_append(series, x, y, 0);
+  check_ok(first == 99, "nothing new is not told");
+}
+
 static void check_axis(void) {
   g_autoptr(MsuPlotAxis) axis = msu_plot_axis_new();
   int one, two;
@@ -170,6 +192,7 @@ static void check_page(void) {
 int main(int argc, char **argv) {
   check_begin(argc, argv);
   adw_init();
+  check_series();
   check_axis();
   check_plot();
   check_page();
