@@ -172,7 +172,8 @@ static int check_budget(struct run *run, const struct ms_machine *machine, struc
   if (ms_memory_fits(&need, machine))
     return 0;
   advise(run, machine, advice, sizeof advice);
-  snprintf(what, sizeof what, "a clip of %dx%d with %d frames", job->width, job->height, job->frames);
+  snprintf(what, sizeof what, "a clip of %dx%d with %d frame%s", job->width, job->height, job->frames,
+           job->frames == 1 ? "" : "s");
   return ms_memory_check(&need, machine, what, advice, error);
 }
 

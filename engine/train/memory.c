@@ -121,6 +121,7 @@ struct trial {
   const struct ms_train_clips *clips;
   const struct ms_machine *machine;
   struct ms_train_job job;
+  int width, height; /* as asked */
 };
 
 static int fits(const struct trial *trial) {
@@ -144,42 +145,63 @@ static int side_at(const struct ms_model *model, int axis, int side, int eighths
   return side < unit ? unit : side;
 }
 
+/* The greatest value of one setting below `bad`, which does not fit, that does; 0: none. set puts it into the
+ * job. */
+static int greatest(struct trial *trial, int bad, void (*set)(struct trial *trial, int value)) {
+  int good = 0;
+  while (bad - good > 1) {
+    int middle = good + (bad - good) / 2;
+    set(trial, middle);
+    if (fits(trial))
+      good = middle;
+    else
+      bad = middle;
+  }
+  if (good)
+    set(trial, good);
+  return good;
+}
+
+static void set_batch(struct trial *trial, int batch) {
+  trial->job.batch = batch;
+}
+
+static void set_length(struct trial *trial, int steps) {
+  trial->job.frames = frames_at(trial->model, steps - 1);
+}
+
+static void set_size(struct trial *trial, int eighths) {
+  trial->job.width = side_at(trial->model, 2, trial->width, eighths);
+  trial->job.height = side_at(trial->model, 1, trial->height, eighths);
+}
+
 /* The nearest settings that fit, one thing changed after the other: the batch, then the length, then the
  * size. */
 static void advise(struct trial *trial, char *advice, size_t size) {
   struct ms_train_job *job = &trial->job;
-  int batch = job->batch, width = job->width, height = job->height, steps;
-  while (job->batch > 1 && !fits(trial))
-    job->batch--;
-  if (job->batch < batch && fits(trial)) {
+  int lengths = 1;
+  if (greatest(trial, job->batch, set_batch)) {
     snprintf(advice, size, "--batch %d would fit", job->batch);
     return;
   }
-  for (steps = 0; frames_at(trial->model, steps + 1) < job->frames;)
-    steps++;
-  for (; steps >= 0; steps--) {
-    job->frames = frames_at(trial->model, steps);
-    if (fits(trial)) {
-      snprintf(advice, size, "--batch 1 with --frames %d would fit", job->frames);
-      return;
-    }
+  job->batch = 1;
+  while (frames_at(trial->model, lengths - 1) < job->frames)
+    lengths++;
+  if (greatest(trial, lengths, set_length)) {
+    snprintf(advice, size, "--batch 1 with --frames %d would fit", job->frames);
+    return;
   }
-  for (int eighths = 7; eighths > 0; eighths--) {
-    job->width = side_at(trial->model, 2, width, eighths);
-    job->height = side_at(trial->model, 1, height, eighths);
-    if (fits(trial)) {
-      snprintf(advice, size, "--batch 1 with --frames %d and --size %dx%d would fit", job->frames, job->width,
-               job->height);
-      return;
-    }
-  }
-  snprintf(advice, size, "the model with its optimizer alone does not fit");
+  job->frames = 1;
+  if (greatest(trial, 8, set_size))
+    snprintf(advice, size, "--batch 1 with --frames 1 and --size %dx%d would fit", job->width, job->height);
+  else
+    snprintf(advice, size, "the model with its optimizer alone does not fit");
 }
 
 int ms_train_memory_check(const struct ms_model *model, const struct ms_train_job *job,
                           const struct ms_train_clips *clips, const struct ms_machine *machine,
                           size_t *planned, struct ms_error *error) {
-  struct trial trial = {model, clips, machine, *job};
+  struct trial trial = {model, clips, machine, *job, job->width, job->height};
   struct ms_memory need;
   char what[96], advice[96] = "take smaller buckets";
   ms_train_memory(model, job, clips, &need);
@@ -189,8 +211,8 @@ int ms_train_memory_check(const struct ms_model *model, const struct ms_train_jo
   if (job->bucket_count) {
     snprintf(what, sizeof what, "training with the recipe's buckets");
   } else {
-    snprintf(what, sizeof what, "training at %dx%d with %d frames and batches of %d", job->width, job->height,
-             job->frames, job->batch);
+    snprintf(what, sizeof what, "training at %dx%d with %d frame%s and batches of %d", job->width,
+             job->height, job->frames, job->frames == 1 ? "" : "s", job->batch);
     advise(&trial, advice, sizeof advice);
   }
   return ms_memory_check(&need, machine, what, advice, error);
