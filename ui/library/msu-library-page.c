@@ -338,6 +338,9 @@ static void compare_cb(GSimpleAction *action, GVariant *parameter, gpointer data
     msu_message_add_button(MSU_MESSAGE(message), _("Cancel"), cancel_choosing, self, NULL);
     gtk_box_append(GTK_BOX(self->messages), message);
     g_set_weak_pointer(&self->choosing, message);
+    /* In a narrow window the details lie over the clips. */
+    if (adw_flap_get_folded(ADW_FLAP(self->flap)))
+      adw_flap_set_reveal_flap(ADW_FLAP(self->flap), FALSE);
   }
 }
 
