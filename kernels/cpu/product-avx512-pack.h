@@ -127,16 +127,19 @@ MSK_INLINE __m512i msk_load_across(const void *x, const void *y, enum msk_type t
 /* 16 x 16 transpose of 32-bit elements, in place. */
 MSK_INLINE void msk_transpose_16(__m512i v[16]) {
   __m512i t[16];
+#pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
     t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
   }
+#pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) { /* v[i + c]: column 4 q + c of rows i..i+3 in quarter q */
     v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
     v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
     v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
     v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
   }
+#pragma GCC unroll 4
   for (int c = 0; c < 4; c++) {
     __m512i low01 = _mm512_shuffle_i32x4(v[c], v[c + 4], 0x44),
             high01 = _mm512_shuffle_i32x4(v[c], v[c + 4], 0xee);
@@ -147,6 +150,7 @@ MSK_INLINE void msk_transpose_16(__m512i v[16]) {
     t[c + 8] = _mm512_shuffle_i32x4(high01, high23, 0x88);
     t[c + 12] = _mm512_shuffle_i32x4(high01, high23, 0xdd);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 16; i++)
     v[i] = t[i];
 }
@@ -280,31 +284,44 @@ MSK_INLINE void msk_pack_a_turned(const struct msk_product *p, int64_t i, int64_
                                   int64_t height, char *dst, enum msk_line line, enum msk_type type) {
   const int64_t per = msk_line_k(line) / 16;
   for (int64_t r = 0; r < height; r += 16) {
+    int whole = rows - r >= 16 && k0 + 16 * per <= p->k;
     __mmask16 mask = msk_mask16(rows - r);
     __m512i v[16];
-    for (int64_t q = 0; q < 16; q++) {
-      int64_t k = k0 + q * per;
-      const void *x = msk_at(p->a, type, k * p->a_ld + i + r);
-      v[q] = mask && k < p->k ? msk_load_across(x, per == 2 && k + 1 < p->k ? msk_at(x, type, p->a_ld) : NULL,
-                                                type, mask, line)
-                              : _mm512_setzero_si512();
+    if (whole) {
+      const void *x = msk_at(p->a, type, k0 * p->a_ld + i + r);
+#pragma GCC unroll 16
+      for (int64_t q = 0; q < 16; q++, x = msk_at(x, type, per * p->a_ld))
+        v[q] = msk_load_across(x, per == 2 ? msk_at(x, type, p->a_ld) : NULL, type, 0xffff, line);
+    } else {
+      for (int64_t q = 0; q < 16; q++) {
+        int64_t k = k0 + q * per;
+        const void *x = msk_at(p->a, type, k * p->a_ld + i + r);
+        v[q] = mask && k < p->k
+                   ? msk_load_across(x, per == 2 && k + 1 < p->k ? msk_at(x, type, p->a_ld) : NULL, type,
+                                     mask, line)
+                   : _mm512_setzero_si512();
+      }
     }
     msk_transpose_16(v);
-    for (int64_t q = 0; q < 16 && r + q < height; q++)
-      _mm512_store_si512(dst + (r + q) * 64, v[q]);
+#pragma GCC unroll 16
+    for (int64_t q = 0; q < 16; q++)
+      if (r + q < height)
+        _mm512_store_si512(dst + (r + q) * 64, v[q]);
   }
 }
 
 MSK_INLINE void msk_pack_a_pieces(struct msk_pack_a w, int64_t from, int64_t to, enum msk_line line,
                                   enum msk_type type) {
-  const int64_t step = msk_line_k(line);
+  const int64_t step = msk_line_k(line), blocks = msk_round_up(w.rows, w.height) / w.height;
   if (w.p->taps > 1) {
     for (int64_t i = from; i < to; i++)
       msk_pack_a_row(w, i, line, type);
     return;
   }
   for (int64_t i = from; i < to; i++) {
-    int64_t block = i / w.lines, l = i % w.lines, k0 = (w.l + l) * step, r = block * w.height;
+    int64_t block = w.p->a_transposed ? i % blocks : i / w.lines,
+            l = w.p->a_transposed ? i / blocks : i % w.lines;
+    int64_t k0 = (w.l + l) * step, r = block * w.height;
     int64_t rows = w.rows - r < w.height ? w.rows - r : w.height;
     char *dst = w.dst + block * w.block + l * w.height * 64;
     if (w.p->a_transposed)
@@ -328,11 +345,11 @@ MSK_INLINE size_t msk_packed_b_bytes(int64_t n, int64_t k, enum msk_line line) {
   return (size_t)((n + MSK_PANEL - 1) / MSK_PANEL * msk_lines(line, k) * MSK_PANEL_LINE);
 }
 
-/* Stores the 16 vectors (one per k or pair of k) of 16 columns; half: which columns of the panel. */
-MSK_INLINE void msk_store_half(char *to, int64_t half, const __m512i v[16], enum msk_line line) {
-  for (int64_t q = 0; q < 16; q++)
-    _mm512_store_si512(line == MSK_LINE_BF16 ? to + half * 1024 + q * 64 : to + q * 4 * MSK_PANEL + half * 64,
-                       v[q]);
+/* Where k (or pair of k) q of a line has its 16 columns from j. */
+MSK_INLINE char *msk_b_place(char *dst, int64_t j, int64_t l, int64_t q, int64_t lines, enum msk_line line) {
+  char *to = dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE;
+  int64_t half = j / 16 % (MSK_PANEL / 16);
+  return line == MSK_LINE_BF16 ? to + half * 1024 + q * 64 : to + q * 4 * MSK_PANEL + half * 64;
 }
 
 MSK_INLINE void msk_pack_b_rows(const struct msk_pack *pack, int64_t n0, int64_t n1, char *dst,
@@ -346,7 +363,8 @@ MSK_INLINE void msk_pack_b_rows(const struct msk_pack *pack, int64_t n0, int64_t
                                                pack->k - l * step, line)
                                : _mm512_setzero_si512();
       msk_transpose_16(v);
-      msk_store_half(dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE, j / 16 % (MSK_PANEL / 16), v, line);
+      for (int64_t q = 0; q < 16; q++)
+        _mm512_store_si512(msk_b_place(dst, j, l, q, lines, line), v[q]);
     }
 }
 
@@ -358,34 +376,54 @@ MSK_INLINE void msk_gather_across(const struct msk_pack *pack, int64_t j, int64_
                  : 0;
 }
 
+/* One k (or pair of k) of columns [n0, n1) where there are taps. */
+MSK_INLINE void msk_pack_b_taps(const struct msk_pack *pack, int64_t n0, int64_t n1, int64_t l, int64_t q,
+                                char *dst, enum msk_line line, enum msk_type type) {
+  int64_t lines = msk_lines(line, pack->k), step = msk_line_k(line), per = step / 16, k = l * step + q * per;
+  int64_t n_tap = pack->n / pack->taps, tap = n0 / n_tap, in_tap = n0 % n_tap;
+  for (int64_t j = n0; j < n1; j += 16) {
+    int64_t left = n_tap - in_tap; /* columns to the end of this tap */
+    __m512i v = _mm512_setzero_si512();
+    if (j < pack->n && left < 16 && j + left < pack->n) {
+      float x[16], y[16];
+      msk_gather_across(pack, j, k, x);
+      msk_gather_across(pack, j, k + 1, y);
+      v = msk_load_across(x, y, MSK_F32, 0xffff, line);
+    } else if (j < pack->n) {
+      const void *x = msk_at(pack->src, type, (k + pack->tap_rows[tap]) * pack->ld + in_tap);
+      const void *y = per == 2 && k + 1 < pack->k ? msk_at(x, type, pack->ld) : NULL;
+      v = msk_load_across(x, y, type, msk_mask16(left), line);
+    }
+    _mm512_store_si512(msk_b_place(dst, j, l, q, lines, line), v);
+    for (in_tap += 16; in_tap >= n_tap; in_tap -= n_tap)
+      tap++;
+  }
+}
+
+/* Row after row of src, for those are long and lie in order. */
 MSK_INLINE void msk_pack_b_columns(const struct msk_pack *pack, int64_t n0, int64_t n1, char *dst,
                                    enum msk_line line, enum msk_type type) {
-  int64_t lines = msk_lines(line, pack->k), step = msk_line_k(line), per = step / 16;
-  int64_t n_tap = pack->taps > 1 ? pack->n / pack->taps : pack->n;
-  for (int64_t l = 0; l < lines; l++)
-    for (int64_t j = n0; j < n1; j += 16) {
-      int64_t tap = j / n_tap, in_tap = j % n_tap;
-      int64_t shift = pack->taps > 1 && tap < pack->taps ? pack->tap_rows[tap] : 0;
-      int straddles = pack->taps > 1 && in_tap + 16 > n_tap && j + (n_tap - in_tap) < pack->n;
-      __mmask16 mask = msk_mask16(pack->n - j < n_tap - in_tap ? pack->n - j : n_tap - in_tap);
-      __m512i v[16];
-      for (int64_t q = 0; q < 16; q++) {
-        int64_t k = l * step + q * per;
-        if (k >= pack->k || j >= pack->n) {
-          v[q] = _mm512_setzero_si512();
-        } else if (straddles) {
-          float x[16], y[16];
-          msk_gather_across(pack, j, k, x);
-          msk_gather_across(pack, j, k + 1, y);
-          v[q] = msk_load_across(x, y, MSK_F32, 0xffff, line);
-        } else {
-          const void *x = msk_at(pack->src, type, (k + shift) * pack->ld + in_tap);
-          const void *y = per == 2 && k + 1 < pack->k ? msk_at(x, type, pack->ld) : NULL;
-          v[q] = msk_load_across(x, y, type, mask, line);
-        }
-      }
-      msk_store_half(dst + (j / MSK_PANEL * lines + l) * MSK_PANEL_LINE, j / 16 % (MSK_PANEL / 16), v, line);
+  int64_t lines = msk_lines(line, pack->k), per = msk_line_k(line) / 16;
+  for (int64_t i = 0; i < 16 * lines; i++) {
+    int64_t l = i / 16, q = i % 16, k = i * per, j = n0;
+    const void *x = msk_at(pack->src, type, k * pack->ld);
+    const void *y = per == 2 && k + 1 < pack->k ? msk_at(x, type, pack->ld) : NULL;
+    if (k >= pack->k) {
+      for (; j < n1; j += 16)
+        _mm512_store_si512(msk_b_place(dst, j, l, q, lines, line), _mm512_setzero_si512());
+    } else if (pack->taps > 1) {
+      msk_pack_b_taps(pack, n0, n1, l, q, dst, line, type);
+    } else {
+      for (; j + 16 <= pack->n && j < n1; j += 16)
+        _mm512_store_si512(
+            msk_b_place(dst, j, l, q, lines, line),
+            msk_load_across(msk_at(x, type, j), y ? msk_at(y, type, j) : NULL, type, 0xffff, line));
+      for (; j < n1; j += 16)
+        _mm512_store_si512(msk_b_place(dst, j, l, q, lines, line),
+                           msk_load_across(msk_at(x, type, j), y ? msk_at(y, type, j) : NULL, type,
+                                           msk_mask16(pack->n - j), line));
     }
+  }
 }
 
 MSK_INLINE void msk_pack_b(const struct msk_pack *pack, int64_t n0, int64_t n1, void *dst,
