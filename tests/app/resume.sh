@@ -42,12 +42,12 @@ state_number() {
 }
 
 prompt="a red ball rolls to the right"
-settings=(--size 128x96 --frames 33 --steps 90 --seed 5 --sampler unipc --threads 2)
+settings=(--size 128x96 --frames 33 --steps 160 --seed 5 --sampler unipc --threads 2)
 
 wait_for() { # wait_for FILE: until it is there, a minute at most
-  for _ in $(seq 600); do
+  for _ in $(seq 3000); do
     [ -e "$1" ] && return 0
-    sleep 0.1
+    sleep 0.02
   done
   return 1
 }
@@ -62,7 +62,7 @@ start() { # start NAME ARGUMENTS...: in the background, its number in $job
 kill_midway() {
   start "$1" "$prompt" "${settings[@]}"
   wait_for "$1.unfinished/latest-1.safetensors" || return 1
-  sleep 0.15
+  sleep 0.1
   kill -9 "$job"
   wait "$job" 2>/dev/null
   [ ! -e "$1" ] && [ -e "$1.unfinished/job.json" ]
@@ -84,7 +84,7 @@ cp -r killed.mp4.unfinished spare
 check "another prompt is refused" ends 2 generate "a blue star" --resume killed.mp4.unfinished
 check "and named" says err 'the prompt .*red ball'
 check "other steps are refused" ends 2 generate --resume killed.mp4.unfinished --steps 7
-check "and named" says err '--steps .*90'
+check "and named" says err '--steps .*160'
 check "another seed is refused" ends 2 generate --resume killed.mp4.unfinished --seed 6
 check "and named" says err '--seed .*5'
 check "another size is refused" ends 2 generate --resume killed.mp4.unfinished --size 64x64
@@ -92,7 +92,7 @@ check "and named" says err '--size .*128x96'
 check "it goes on without being told what" ends 0 generate --resume killed.mp4.unfinished --json
 check "to the same bytes" cmp straight.mp4 killed.mp4
 check "says its own prompt" says out '"event":"result".*"prompt":"a red ball rolls to the right"'
-check "and settings" says out '"event":"result".*"steps":90'
+check "and settings" says out '"event":"result".*"steps":160'
 check "and output" says out '"output":"[^"]*killed.mp4"'
 check "and leaves nothing else" test ! -e killed.mp4.unfinished
 
@@ -118,9 +118,9 @@ damage() { # damage NAME PATTERN: a copy of the job with another job.json
   sed -i -E "$2" bad/job.json
   ends 3 generate --resume bad -o bad.mp4 && says err "\"$1\""
 }
-check "steps that are no number" damage steps 's/"steps": 90/"steps": "many"/'
-check "no steps" damage steps 's/"steps": 90/"steps": 0/'
-check "steps beyond all" damage steps 's/"steps": 90/"steps": 4294967297/'
+check "steps that are no number" damage steps 's/"steps": 160/"steps": "many"/'
+check "no steps" damage steps 's/"steps": 160/"steps": 0/'
+check "steps beyond all" damage steps 's/"steps": 160/"steps": 4294967297/'
 check "half a frame" damage frames 's/"frames": 33/"frames": 33.5/'
 check "an odd width" damage width 's/"width": 128/"width": 127/'
 check "a seed below zero" damage seed 's/"seed": 5/"seed": -5/'
