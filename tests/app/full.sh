@@ -10,7 +10,7 @@ if [ "${2:-}" != inside ]; then
   fi
   exec unshare -rm bash "$0" "$1" inside
 fi
-program=$1
+program=$(readlink -f "$1")
 number=0
 failures=0
 folder=$(mktemp -d)

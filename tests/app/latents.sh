@@ -3,7 +3,7 @@
 # something did, and never trusted where they are damaged. TAP.
 #   latents.sh PROGRAM
 set -u
-program=$1
+program=$(readlink -f "$1")
 number=0
 failures=0
 folder=$(mktemp -d)

@@ -3,7 +3,7 @@
 # before the work begins. TAP.
 #   memory.sh PROGRAM
 set -u
-program=$1
+program=$(readlink -f "$1")
 number=0
 failures=0
 folder=$(mktemp -d)

@@ -3,7 +3,7 @@
 # are not its own and states that are damaged, and never shares its folder with another run. TAP.
 #   resume.sh PROGRAM
 set -u
-program=$1
+program=$(readlink -f "$1")
 number=0
 failures=0
 folder=$(mktemp -d)

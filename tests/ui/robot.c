@@ -272,12 +272,17 @@ int robot_start(struct robot *robot, const char *program, const char *home, cons
                 const char *argument, double seconds) {
   const double end = robot_now() + seconds;
   g_clear_object(&robot->app);
-  fflush(stdout);
-  robot->pid = fork();
-  if (robot->pid == 0)
-    child(program, home, language, dark, argument);
-  while (!robot->app && robot_now() < end && waitpid(robot->pid, NULL, WNOHANG) == 0) {
-    robot_sleep(.2);
+  robot->pid = 0;
+  while (!robot->app && robot_now() < end) {
+    /* A program that was killed a moment ago may still have its name on the bus; the new one then believes
+     * that it runs already, and ends. */
+    if (robot->pid == 0 || waitpid(robot->pid, NULL, WNOHANG) == robot->pid) {
+      fflush(stdout);
+      robot->pid = fork();
+      if (robot->pid == 0)
+        child(program, home, language, dark, argument);
+    }
+    robot_sleep(.3);
     robot->app = find_app(robot->pid);
   }
   if (!robot->app) {
