@@ -17,13 +17,14 @@ G_DECLARE_FINAL_TYPE(MsaQueue, msa_queue, MSA, QUEUE, GObject)
 MsaJob *msa_queue_add_generate(MsaQueue *queue, const MsaGenerateParams *params); /* new reference */
 MsaJob *msa_queue_add_train(MsaQueue *queue, const MsaTrainParams *params);
 /* A running job goes on; see pause_job. A queue that opens with unfinished jobs is paused; when it goes on,
- * so does the interrupted job. */
+ * so does the interrupted job. It also pauses when a job could not write (a full disk), so that the others do
+ * not fail one after the other. */
 void msa_queue_set_paused(MsaQueue *queue, gboolean paused);
 gboolean msa_queue_get_paused(MsaQueue *queue);
 MsaJob *msa_queue_get_running(MsaQueue *queue); /* borrowed */
 double msa_queue_get_seconds_left(MsaQueue *queue);
-/* Stops within a second and keeps what there is. resume_job puts it at the head of the queue again; if the
- * queue is paused because it was opened with unfinished jobs, that pause ends. */
+/* Stops within a second and keeps what there is. resume_job puts it at the head of the queue again. If nobody
+ * asked for the queue's pause, resume_job and retry_job end it. */
 void msa_queue_pause_job(MsaQueue *queue, MsaJob *job);
 void msa_queue_resume_job(MsaQueue *queue, MsaJob *job);
 /* A failed job once more; what was sampled is not sampled again. */

@@ -151,8 +151,9 @@ struct ms_hooks msa_work_hooks(struct msa_task *task) {
 
 void msa_work_end(struct msa_task *task, const struct ms_error *error, char *skipped) {
   if (error->code == MS_ECANCELLED)
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_STOPPED, NULL, skipped, NULL);
+    msa_mailbox_stopped(task->mailbox, skipped);
   else
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_FAILED,
-                    g_strdup(error->message[0] ? error->message : ms_error_text(error->code)), skipped, NULL);
+    msa_mailbox_failed(task->mailbox, skipped,
+                       g_strdup(error->message[0] ? error->message : ms_error_text(error->code)),
+                       error->code == MS_EOUTPUT);
 }

@@ -78,7 +78,8 @@ static void commit(struct msa_mailbox *mailbox) {
   if (!mailbox->pending) {
     mailbox->pending = TRUE;
     g_atomic_ref_count_inc(&mailbox->references);
-    g_idle_add_full(G_PRIORITY_DEFAULT_IDLE, deliver_cb, mailbox, unref_mailbox);
+    /* Not an idle's priority: where drawing is slow and something moves, frames leave no idle moment. */
+    g_idle_add_full(G_PRIORITY_DEFAULT, deliver_cb, mailbox, unref_mailbox);
   }
   g_mutex_unlock(&mailbox->lock);
 }
@@ -122,12 +123,25 @@ void msa_mailbox_sample(struct msa_mailbox *mailbox, gint64 step, const char *pr
   commit(mailbox);
 }
 
-void msa_mailbox_end(struct msa_mailbox *mailbox, enum msa_outcome_kind outcome, char *sentence,
-                     char *skipped, struct msa_clip_row *clip) {
+static void end(struct msa_mailbox *mailbox, const struct msa_news *last) {
   struct msa_news *news = begin(mailbox);
-  news->outcome = outcome;
-  news->sentence = sentence;
-  news->skipped = skipped;
-  news->clip = clip;
+  news->outcome = last->outcome;
+  news->sentence = last->sentence;
+  news->halt = last->halt;
+  news->skipped = last->skipped;
+  news->clip = last->clip;
   commit(mailbox);
+}
+
+void msa_mailbox_done(struct msa_mailbox *mailbox, char *skipped, struct msa_clip_row *clip) {
+  end(mailbox, &(struct msa_news){.outcome = MSA_OUTCOME_DONE, .skipped = skipped, .clip = clip});
+}
+
+void msa_mailbox_stopped(struct msa_mailbox *mailbox, char *skipped) {
+  end(mailbox, &(struct msa_news){.outcome = MSA_OUTCOME_STOPPED, .skipped = skipped});
+}
+
+void msa_mailbox_failed(struct msa_mailbox *mailbox, char *skipped, char *sentence, gboolean halt) {
+  end(mailbox, &(struct msa_news){
+                   .outcome = MSA_OUTCOME_FAILED, .skipped = skipped, .sentence = sentence, .halt = halt});
 }

@@ -28,6 +28,7 @@ struct msa_news {
   GPtrArray *samples; /* of struct msa_news_sample, NULL: none */
   enum msa_outcome_kind outcome;
   char *sentence;            /* why it failed */
+  gboolean halt;             /* the next job would fail for the same reason: a disk that is full */
   char *skipped;             /* words that the model does not know, NULL: not told */
   struct msa_clip_row *clip; /* that was made, in the store already */
 };
@@ -47,6 +48,7 @@ void msa_mailbox_progress(struct msa_mailbox *mailbox, const char *phase, gint64
 void msa_mailbox_preview(struct msa_mailbox *mailbox, MsaFrames *preview); /* takes it */
 void msa_mailbox_point(struct msa_mailbox *mailbox, const char *name, gint64 step, double value);
 void msa_mailbox_sample(struct msa_mailbox *mailbox, gint64 step, const char *prompt, const char *path);
-/* The last news; takes sentence, skipped and clip. */
-void msa_mailbox_end(struct msa_mailbox *mailbox, enum msa_outcome_kind outcome, char *sentence,
-                     char *skipped, struct msa_clip_row *clip);
+/* The last news. Each takes its strings and the clip. */
+void msa_mailbox_done(struct msa_mailbox *mailbox, char *skipped, struct msa_clip_row *clip);
+void msa_mailbox_stopped(struct msa_mailbox *mailbox, char *skipped);
+void msa_mailbox_failed(struct msa_mailbox *mailbox, char *skipped, char *sentence, gboolean halt);

@@ -90,7 +90,7 @@ void msa_work_generate(const struct msa_workplace *place, struct msa_task *task)
   struct ms_error error = {0};
   MSA_ASSERT_OFF_MAIN();
   if (!msa_store_begin_job(place->store, task->id, params, stem, &output, &failure)) {
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_FAILED, g_strdup(failure->message), NULL, NULL);
+    msa_mailbox_failed(task->mailbox, NULL, g_strdup(failure->message), TRUE);
     return;
   }
   const int code = generate(place, task, state, output, &result, &error);
@@ -100,10 +100,9 @@ void msa_work_generate(const struct msa_workplace *place, struct msa_task *task)
   }
   struct msa_clip_row *row = row_of(output, state, task->generate, &result);
   if (msa_store_finish_clip(place->store, task->id, row, &failure)) {
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_DONE, NULL, g_strdup(result.skipped_words), row);
+    msa_mailbox_done(task->mailbox, g_strdup(result.skipped_words), row);
   } else {
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_FAILED, g_strdup(failure->message),
-                    g_strdup(result.skipped_words), NULL);
+    msa_mailbox_failed(task->mailbox, g_strdup(result.skipped_words), g_strdup(failure->message), TRUE);
     msa_clip_row_free(row);
   }
 }

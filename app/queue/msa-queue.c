@@ -171,6 +171,13 @@ static guint head(MsaQueue *self) {
   return self->running ? 1 : 0;
 }
 
+void msa_queue_halt(MsaQueue *self) {
+  if (self->paused)
+    return;
+  self->paused = self->paused_by_itself = TRUE;
+  msa_queue_notify(self, QUEUE_PAUSED);
+}
+
 MsaRun *msa_queue_find_run(MsaQueue *self, gint64 id) {
   for (guint i = 0; i < g_list_model_get_n_items(G_LIST_MODEL(self->runs)); i++) {
     g_autoptr(MsaRun) run = g_list_model_get_item(G_LIST_MODEL(self->runs), i);
@@ -328,6 +335,10 @@ void msa_queue_retry_job(MsaQueue *self, MsaJob *job) {
   if (msa_job_get_state(job) != MSA_JOB_FAILED || !find_job(self, job, NULL))
     return;
   queue_again(self, job);
+  if (self->paused_by_itself) {
+    msa_queue_relist(self, job, head(self));
+    msa_queue_set_paused(self, FALSE);
+  }
   msa_queue_update_time(self);
   msa_queue_start_next(self);
 }
@@ -436,10 +447,8 @@ void msa_queue_fill(MsaQueue *self, GPtrArray *rows) {
   }
   g_list_model_items_changed(G_LIST_MODEL(self), 0, 0, rows->len);
   self->open = TRUE;
-  if (unfinished) {
-    self->paused = self->paused_by_itself = TRUE;
-    msa_queue_notify(self, QUEUE_PAUSED);
-  }
+  if (unfinished)
+    msa_queue_halt(self);
   msa_queue_forecast_all(self);
   msa_queue_start_next(self);
 }

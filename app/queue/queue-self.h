@@ -38,6 +38,7 @@ void msa_queue_notify(MsaQueue *queue, enum queue_property property);
 void msa_queue_tell_ended(MsaQueue *queue, MsaJob *job); /* emits "job-ended" */
 void msa_queue_unlist(MsaQueue *queue, MsaJob *job);     /* out of the list, if it is in it */
 void msa_queue_relist(MsaQueue *queue, MsaJob *job, guint position);
+void msa_queue_halt(MsaQueue *queue);                   /* a pause that nobody asked for */
 MsaRun *msa_queue_find_run(MsaQueue *queue, gint64 id); /* borrowed; NULL */
 
 /* running.c */

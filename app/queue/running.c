@@ -74,9 +74,11 @@ static void job_stopped(MsaQueue *self, MsaJob *job, enum wish wish) {
   }
 }
 
-static void job_failed(MsaQueue *self, MsaJob *job, const char *sentence) {
-  msa_job_set_state(job, MSA_JOB_FAILED, sentence);
-  msa_store_set_job_state(self->store, msa_job_get_id(job), MSA_JOB_FAILED, sentence);
+static void job_failed(MsaQueue *self, MsaJob *job, const struct msa_news *news) {
+  msa_job_set_state(job, MSA_JOB_FAILED, news->sentence);
+  msa_store_set_job_state(self->store, msa_job_get_id(job), MSA_JOB_FAILED, news->sentence);
+  if (news->halt) /* or one job after the other would fail */
+    msa_queue_halt(self);
   msa_queue_tell_ended(self, job);
 }
 
@@ -93,7 +95,7 @@ static void end_running(MsaQueue *self, const struct msa_news *news) {
   else if (wish == WISH_CANCEL)
     msa_queue_cancel_now(self, job);
   else
-    job_failed(self, job, news->sentence);
+    job_failed(self, job, news);
   if (self->run)
     msa_run_flush(self->run);
   g_clear_object(&self->run);

@@ -15,7 +15,7 @@ void msa_work_train(const struct msa_workplace *place, struct msa_task *task) {
   const struct ms_hooks hooks = msa_work_hooks(task);
   MSA_ASSERT_OFF_MAIN();
   if (!msa_store_begin_job(place->store, task->id, params, NULL, &output, &failure)) {
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_FAILED, g_strdup(failure->message), NULL, NULL);
+    msa_mailbox_failed(task->mailbox, NULL, g_strdup(failure->message), TRUE);
     return;
   }
   int code = msa_engine_train_job(task->train, &job, &error);
@@ -30,5 +30,5 @@ void msa_work_train(const struct msa_workplace *place, struct msa_task *task) {
   if (code < 0)
     msa_work_end(task, &error, NULL);
   else
-    msa_mailbox_end(task->mailbox, MSA_OUTCOME_DONE, NULL, NULL, NULL);
+    msa_mailbox_done(task->mailbox, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The queue with real, tiny jobs: order, edit, pause, resume, stop, take, failure; and how often it wakes the
  * main thread. */
+#include <glib/gstdio.h>
 #include <math.h>
 #include <sched.h>
 #include <string.h>
@@ -292,6 +293,26 @@ static void check_failure(MsaStudio *studio) {
            "words that the model does not know are told");
 }
 
+/* Clips cannot be written: the first job says so, the second is not made to fail too. */
+static void check_halt(MsaStudio *studio) {
+  MsaQueue *queue = msa_studio_get_queue(studio);
+  const char *clips = msa_studio_get_clips_folder(studio);
+  g_autofree char *away = g_strconcat(clips, "-away", NULL);
+  check_ok(g_rename(clips, away) == 0, "the folder of clips is gone");
+  g_autoptr(MsaJob) first = room_add(studio, "a red ball", 2, 1),
+                    second = room_add(studio, "a blue ball", 2, 2);
+  room_reaches(first, MSA_JOB_FAILED, 30);
+  check_ok(msa_job_get_error(first) && strstr(msa_job_get_error(first), clips), "a job fails: %s",
+           msa_job_get_error(first));
+  room_idle(.1);
+  check_ok(msa_queue_get_paused(queue) && msa_job_get_state(second) == MSA_JOB_QUEUED,
+           "the queue pauses, so that the next one waits");
+  check_ok(g_rename(away, clips) == 0, "the folder is there again");
+  msa_queue_retry_job(queue, first);
+  check_ok(room_reaches(first, MSA_JOB_DONE, 30) && room_reaches(second, MSA_JOB_DONE, 30),
+           "tried once more it is made, and the other one after it");
+}
+
 /* 10,000 hook calls from another thread. */
 struct counting {
   struct msa_mailbox *mailbox;
@@ -318,7 +339,7 @@ static gpointer report_thread(gpointer data) {
     if (i % 1000 == 0)
       g_usleep(1000);
   }
-  msa_mailbox_end(counting->mailbox, MSA_OUTCOME_DONE, NULL, NULL, NULL);
+  msa_mailbox_done(counting->mailbox, NULL, NULL);
   return NULL;
 }
 
@@ -358,6 +379,7 @@ int main(int argc, char **argv) {
   check_cancel(studio);
   check_take(studio);
   check_failure(studio);
+  check_halt(studio);
   room_close(studio);
   return room_end();
 }
