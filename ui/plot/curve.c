@@ -146,12 +146,6 @@ static void column_paint(struct column *column, guint32 *pixel, gsize stride, co
 void msu_curve_draw_line(cairo_surface_t *image, const struct msu_plane *plane,
                          const struct msu_points *points, const double color[4], double thickness) {
   gsize count = msu_points_count(points, plane->from, plane->to);
-  if (points->length == 1) {
-    cairo_t *cr = cairo_create(image);
-    msu_curve_draw_dots(cr, plane, points, color, 1.5 * thickness);
-    cairo_destroy(cr);
-    return;
-  }
   /* Slices of a pixel column smooth what is steep; where points crowd there is little to smooth. */
   int slices_a_pixel = count > 2 * (gsize)plane->width ? 2 : 4, n = plane->width * slices_a_pixel;
   float radius = (float)thickness / 2;

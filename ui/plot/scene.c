@@ -58,7 +58,7 @@ static void draw_grid(const struct msu_scene *scene, const struct msu_pen *pen, 
   GdkRGBA grid = msu_faded(&scene->text, 0.1), dim = msu_faded(&scene->text, 0.65);
   struct msu_ticks ticks;
   char text[MSU_NUMBER_ROOM];
-  int wanted = MAX(2, (int)(area->size.height / 22));
+  int wanted = CLAMP((int)(area->size.height / 22), 2, 7);
   if (plane->log)
     msu_ticks_log(&ticks, plane->low, plane->high, wanted);
   else if (g_strcmp0(scene->unit, "B") == 0)
@@ -84,11 +84,11 @@ static void draw_grid(const struct msu_scene *scene, const struct msu_pen *pen, 
   }
 }
 
-/* Marks, unless they are as many as pixels. */
+/* Marks, unless they are as many as pixels; and what is no line yet. */
 static gboolean is_dots(const struct msu_curve *curve, const struct msu_plane *plane) {
   struct msu_points points = msu_curve_points(curve);
-  return curve->kind == MSU_CURVE_DOTS &&
-         msu_points_count(&points, plane->from, plane->to) <= (gsize)plane->width;
+  return points.length == 1 || (curve->kind == MSU_CURVE_DOTS &&
+                                msu_points_count(&points, plane->from, plane->to) <= (gsize)plane->width);
 }
 
 static void curve_color(const struct msu_curve *curve, gboolean dark, double rgba[4]) {

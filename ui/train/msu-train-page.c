@@ -82,7 +82,18 @@ static void looked_cb(GObject *source, GAsyncResult *result, gpointer data) {
   tell(self, MSU_MESSAGE_WARNING, text);
 }
 
+/* A class of our own: GTK 4.8 leaves the widget's drop state behind after a drop. */
+static GdkDragAction enter_cb(MsuTrainPage *self) {
+  gtk_widget_add_css_class(GTK_WIDGET(self), "drop-here");
+  return GDK_ACTION_COPY;
+}
+
+static void leave_cb(MsuTrainPage *self) {
+  gtk_widget_remove_css_class(GTK_WIDGET(self), "drop-here");
+}
+
 static gboolean drop_cb(MsuTrainPage *self, const GValue *value) {
+  leave_cb(self);
   GSList *files = gdk_file_list_get_files(g_value_get_boxed(value));
   gboolean some = files != NULL;
   if (some)
@@ -170,6 +181,8 @@ static void msu_train_page_class_init(MsuTrainPageClass *klass) {
 static void msu_train_page_init(MsuTrainPage *self) {
   gtk_widget_init_template(GTK_WIDGET(self));
   GtkDropTarget *drop = gtk_drop_target_new(GDK_TYPE_FILE_LIST, GDK_ACTION_COPY);
+  g_signal_connect_swapped(drop, "enter", G_CALLBACK(enter_cb), self);
+  g_signal_connect_swapped(drop, "leave", G_CALLBACK(leave_cb), self);
   g_signal_connect_swapped(drop, "drop", G_CALLBACK(drop_cb), self);
   gtk_widget_add_controller(GTK_WIDGET(self), GTK_EVENT_CONTROLLER(drop));
 }
