@@ -1,5 +1,6 @@
 /* The Create page in the window: settings go in and come out, what cannot be made is told in place, a clip is
  * made, and nothing stays behind. */
+#include <stdio.h>
 #include <string.h>
 
 #include "create/msu-create-page.h"
@@ -193,6 +194,17 @@ static void check_form(struct page *at) {
   check_ok(msa_library_get_prompts(library) != NULL, "there is a history of prompts");
 }
 
+static gboolean joins_queue(gpointer data) {
+  struct page *at = data;
+  return g_list_model_get_n_items(G_LIST_MODEL(msa_studio_get_queue(at->studio))) > 0 &&
+         !strcmp(gtk_button_get_label(GTK_BUTTON(at->create)), "Add to queue");
+}
+
+static gboolean is_listed(gpointer data) {
+  struct page *at = data;
+  return g_list_model_get_n_items(G_LIST_MODEL(msa_studio_get_queue(at->studio))) == 2;
+}
+
 static void check_making(struct page *at) {
   g_autoptr(MsaGenerateParams) asked = params_of(at);
   MsaQueue *queue = msa_studio_get_queue(at->studio);
@@ -201,16 +213,17 @@ static void check_making(struct page *at) {
   asked->prompt = g_strdup("a red zebra grows");
   asked->width = asked->height = 64;
   asked->frames = 5;
-  asked->steps = 2;
+  asked->steps = 40;
   asked->seed = 5;
+  asked->host_memory = 0;
   msu_create_page_use_params(MSU_CREATE_PAGE(at->page), asked, NULL);
   check_ok(room_until(can_create, at, 20), "a small clip fits");
   press(at->create);
-  check_ok(!strcmp(gtk_button_get_label(GTK_BUTTON(at->create)), "Add to queue"),
-           "what comes next joins the queue");
+  check_ok(room_until(joins_queue, at, 20), "what comes next joins the queue");
   g_free(asked->prompt);
   asked->prompt = g_strdup("a blue ring");
   g_autoptr(MsaJob) waiting = msa_queue_add_generate(queue, asked);
+  check_ok(room_until(is_listed, at, 20), "another job waits");
   msu_window_edit_job(MSU_WINDOW(at->window), waiting);
   check_ok(!strcmp(gtk_button_get_label(GTK_BUTTON(at->create)), "Save changes"), "a waiting job is edited");
   msu_prompt_set_text(MSU_PROMPT(find(at->form, MSU_TYPE_PROMPT, NULL)), "a green ring");
@@ -251,6 +264,7 @@ static void check_window(AdwApplication *application, MsaStudio *studio) {
 
 int main(int argc, char **argv) {
   g_setenv("GSETTINGS_BACKEND", "memory", TRUE);
+  g_setenv("GSK_RENDERER", "cairo", FALSE);
   room_begin(argc, argv);
   g_autoptr(GAsyncResult) opened = NULL, closed = NULL;
   g_autoptr(AdwApplication) application =
