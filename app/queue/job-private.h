@@ -7,6 +7,8 @@
 MsaJob *msa_job_new(gint64 id, const MsaGenerateParams *generate, const MsaTrainParams *train);
 void msa_job_set_state(MsaJob *job, enum msa_job_state state, const char *error /* or NULL */);
 void msa_job_set_clip(MsaJob *job, MsaClip *clip);
+/* What an earlier start has done. */
+void msa_job_set_fraction(MsaJob *job, double fraction);
 /* Of a job that does not run yet. */
 void msa_job_set_generate(MsaJob *job, const MsaGenerateParams *params);
 void msa_job_set_seed(MsaJob *job, gint64 seed);

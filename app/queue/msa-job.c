@@ -160,6 +160,11 @@ void msa_job_set_generate(MsaJob *self, const MsaGenerateParams *params) {
   notify(self, P_FRACTION);
 }
 
+void msa_job_set_fraction(MsaJob *self, double fraction) {
+  self->fraction = CLAMP(fraction, 0, 1);
+  notify(self, P_FRACTION);
+}
+
 void msa_job_set_seed(MsaJob *self, gint64 seed) {
   self->generate->seed = seed;
 }

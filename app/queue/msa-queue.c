@@ -427,6 +427,7 @@ static MsaJob *job_of_row(const struct msa_job_row *row) {
     msa_job_set_state(job, MSA_JOB_FAILED, error->message);
   else
     msa_job_set_state(job, known ? row->state : MSA_JOB_PAUSED, row->error);
+  msa_job_set_fraction(job, row->fraction);
   return job;
 }
 

@@ -88,6 +88,10 @@ static void end_running(MsaQueue *self, const struct msa_news *news) {
   self->wish = WISH_NONE;
   msa_queue_forget_task(self);
   set_running(self, NULL);
+  if (news->outcome != MSA_OUTCOME_DONE)
+    msa_store_add_progress(self->store, msa_job_get_id(job),
+                           (double)(g_get_monotonic_time() - self->started) / G_USEC_PER_SEC,
+                           msa_job_get_fraction(job));
   if (news->outcome == MSA_OUTCOME_DONE)
     job_done(self, job, news);
   else if (news->outcome == MSA_OUTCOME_STOPPED)
@@ -143,6 +147,7 @@ static void start(MsaQueue *self, MsaJob *job) {
   g_ptr_array_remove(self->interrupted, job);
   msa_queue_relist(self, job, 0);
   msa_job_begin(job);
+  self->started = g_get_monotonic_time();
   set_running(self, job);
   msa_job_set_state(job, MSA_JOB_RUNNING, NULL);
   msa_engine_run(self->engine, self->task);

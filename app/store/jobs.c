@@ -95,10 +95,11 @@ static void remove_strays(struct msa_store *store, GPtrArray *rows) {
 static gboolean list_work(struct msa_store *store, gpointer data, GError **error) {
   GPtrArray *rows = data;
   /* The one that ran (1, 2: running, stopping) when its process ended: this one holds the lock. */
-  sqlite3_stmt *statement = msa_store_prepare(store,
-                                              "SELECT id, kind, state, params, output, error FROM jobs "
-                                              "ORDER BY state IN (1, 2) DESC, place, id",
-                                              error);
+  sqlite3_stmt *statement =
+      msa_store_prepare(store,
+                        "SELECT id, kind, state, params, output, error, fraction FROM jobs "
+                        "ORDER BY state IN (1, 2) DESC, place, id",
+                        error);
   if (!statement)
     return FALSE;
   while (msa_store_step(statement)) {
@@ -112,6 +113,7 @@ static gboolean list_work(struct msa_store *store, gpointer data, GError **error
     row->params = msa_store_dup_text(statement, 3);
     row->output = g_strdup((const char *)sqlite3_column_text(statement, 4));
     row->error = g_strdup((const char *)sqlite3_column_text(statement, 5));
+    row->fraction = sqlite3_column_double(statement, 6);
     g_ptr_array_add(rows, row);
   }
   if (!msa_store_finish(store, statement, error))
@@ -163,10 +165,28 @@ void msa_store_set_job_state(struct msa_store *store, gint64 job, enum msa_job_s
   push_change(store, state_work, job, state, sentence);
 }
 
+struct progress {
+  gint64 job;
+  double seconds, fraction;
+};
+
+static gboolean progress_work(struct msa_store *store, gpointer data, GError **error) {
+  const struct progress *progress = data;
+  return msa_store_exec(store, error,
+                        "UPDATE jobs SET seconds = seconds + ?, fraction = max (fraction, ?) WHERE id = ?",
+                        "ddi", progress->seconds, progress->fraction, progress->job);
+}
+
+void msa_store_add_progress(struct msa_store *store, gint64 job, double seconds, double fraction) {
+  const struct progress progress = {job, seconds, fraction};
+  msa_store_push(store, progress_work, g_memdup2(&progress, sizeof progress), g_free);
+}
+
 static gboolean params_work(struct msa_store *store, gpointer data, GError **error) {
   const struct change *change = data;
-  if (!msa_store_exec(store, error, "UPDATE jobs SET params = ?, output = NULL WHERE id = ?", "si",
-                      change->text, change->job))
+  if (!msa_store_exec(store, error,
+                      "UPDATE jobs SET params = ?, output = NULL, seconds = 0, fraction = 0 WHERE id = ?",
+                      "si", change->text, change->job))
     return FALSE;
   msa_store_drop_state(store, change->job);
   return TRUE;
@@ -270,8 +290,21 @@ struct finishing {
   struct msa_clip_row *row;
 };
 
+static gboolean add_earlier_seconds(struct msa_store *store, const struct finishing *finishing,
+                                    GError **error) {
+  sqlite3_stmt *statement = msa_store_prepare(store, "SELECT seconds FROM jobs WHERE id = ?", error);
+  if (!statement)
+    return FALSE;
+  msa_store_bind(statement, "i", finishing->job);
+  if (msa_store_step(statement))
+    finishing->row->seconds += sqlite3_column_double(statement, 0);
+  return msa_store_finish(store, statement, error);
+}
+
 static gboolean finish_work(struct msa_store *store, gpointer data, GError **error) {
   const struct finishing *finishing = data;
+  if (!add_earlier_seconds(store, finishing, error))
+    return FALSE;
   const gint64 clip = msa_store_insert_clip(store, finishing->row, error);
   if (!clip || !msa_store_exec(store, error, "DELETE FROM jobs WHERE id = ?", "i", finishing->job))
     return FALSE;

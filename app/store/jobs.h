@@ -11,6 +11,7 @@ struct msa_job_row {
   char *params;         /* JSON */
   char *output;         /* of a clip, chosen when it was first started; NULL: not yet */
   char *error;          /* why it failed, or NULL */
+  double fraction;      /* that was done when it was stopped */
 };
 void msa_job_row_free(struct msa_job_row *row);
 
@@ -29,6 +30,8 @@ GPtrArray *msa_store_list_jobs_finish(GAsyncResult *result, GError **error);
 
 void msa_store_set_job_state(struct msa_store *store, gint64 job, enum msa_job_state state,
                              const char *sentence);
+/* What a start that did not end has behind it. */
+void msa_store_add_progress(struct msa_store *store, gint64 job, double seconds, double fraction);
 /* Other settings: what was done with the old ones is dropped. */
 void msa_store_set_job_params(struct msa_store *store, gint64 job, const char *params);
 /* The order of the whole queue. */
@@ -41,5 +44,6 @@ void msa_store_remove_job(struct msa_store *store, gint64 job, enum msa_job_stat
  * neither a file nor another job has, or the one that was chosen before. Waits. */
 gboolean msa_store_begin_job(struct msa_store *store, gint64 job, const char *params, const char *stem,
                              char **output, GError **error);
-/* The clip is in the library and the job is gone, or neither; row->id is set. Waits. */
+/* The clip is in the library and the job is gone, or neither; row->id is set, and the seconds of earlier
+ * starts are added to row->seconds. Waits. */
 gboolean msa_store_finish_clip(struct msa_store *store, gint64 job, struct msa_clip_row *row, GError **error);

@@ -34,6 +34,9 @@ static const char *const migrations[] = {
     "CREATE TABLE samples (run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE, step INTEGER NOT NULL,"
     " prompt TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, step, prompt)) WITHOUT ROWID;"
     "CREATE TABLE prompts (text TEXT PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID;",
+    /* what a job that was stopped has behind it */
+    "ALTER TABLE jobs ADD COLUMN seconds REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN fraction REAL NOT NULL DEFAULT 0;",
 };
 #define VERSION ((int)G_N_ELEMENTS(migrations))
 

@@ -130,12 +130,15 @@ static void check_close(void) {
   MsaStudio *studio = room_open();
   g_autoptr(MsaJob) job = room_add(studio, PROMPT, STEPS, 12);
   check_ok(room_stepped(job, 30, 60), "a job runs");
+  const double fraction = msa_job_get_fraction(job);
   room_close(studio);
   studio = room_open();
   MsaQueue *queue = msa_studio_get_queue(studio);
   check_ok(room_nth(studio, 0) && msa_job_get_state(room_nth(studio, 0)) == MSA_JOB_PAUSED &&
                msa_queue_get_paused(queue),
            "after a close in the middle it is there, paused");
+  check_ok(fraction > 0 && msa_job_get_fraction(room_nth(studio, 0)) >= fraction, "as far as it was (%.3f)",
+           msa_job_get_fraction(room_nth(studio, 0)));
   g_autoptr(MsaJob) again = g_object_ref(room_nth(studio, 0));
   g_autofree char *damage = g_strdup_printf("truncate -s 100 %s/*/*.safetensors", states);
   check_ok(system(damage) == 0, "its state is damaged");
