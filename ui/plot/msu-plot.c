@@ -280,6 +280,23 @@ static gboolean zoom_key_cb(GtkWidget *widget, GVariant *args, gpointer data) {
   return GDK_EVENT_STOP;
 }
 
+/* What a screen reader says of the crosshair that keys move. */
+static void describe_cross(MsuPlot *self, double cross) {
+  char number[MSU_NUMBER_ROOM];
+  GString *text = g_string_new(NULL);
+  g_string_append_printf(text, _("Step %s"), msu_number_whole(number, (gint64)cross));
+  for (guint i = 0; i < self->curves->len; i++) {
+    const struct msu_curve *curve = g_ptr_array_index(self->curves, i);
+    struct msu_points points = msu_curve_points(curve);
+    if (curve->label && points.length > 0)
+      g_string_append_printf(
+          text, ", %s %s", curve->label,
+          msu_number_value(number, points.y[msu_points_nearest(&points, cross)], self->unit));
+  }
+  gtk_accessible_update_property(GTK_ACCESSIBLE(self), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, text->str, -1);
+  g_string_free(text, TRUE);
+}
+
 /* The crosshair without a pointer: one step on, or a pixel where steps are closer than that. */
 static gboolean cross_key_cb(GtkWidget *widget, GVariant *args, gpointer data) {
   MsuPlot *self = MSU_PLOT(widget);
@@ -287,7 +304,9 @@ static gboolean cross_key_cb(GtkWidget *widget, GVariant *args, gpointer data) {
          cross = round(msu_plot_axis_get_cross(self->axis));
   double pixel = (to - from) / MAX(gtk_widget_get_width(widget) - MSU_PLOT_LEFT - MSU_PLOT_RIGHT, 1);
   cross = isnan(cross) ? round(to) : cross + g_variant_get_double(args) * MAX(1, round(4 * pixel));
-  msu_plot_axis_set_cross(self->axis, CLAMP(cross, ceil(from), floor(to)));
+  cross = CLAMP(cross, ceil(from), floor(to));
+  msu_plot_axis_set_cross(self->axis, cross);
+  describe_cross(self, cross);
   return GDK_EVENT_STOP;
 }
 
