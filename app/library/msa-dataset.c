@@ -267,7 +267,7 @@ static void clip_cb(void *data, const struct ms_clip_check *found) {
   clip->empty_is_usable = check->on_missing == MS_CAPTION_EMPTY;
   clip->caption = g_utf8_make_valid(found->caption ? found->caption : "", -1);
   clip->usable = found->usable;
-  clip->reason = found->usable ? NULL : g_utf8_make_valid(found->reason, -1);
+  clip->reason = found->usable ? NULL : g_utf8_make_valid(_(found->reason), -1);
   check->files++;
   check->usable += found->usable;
   g_mutex_lock(&check->lock);
