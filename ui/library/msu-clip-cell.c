@@ -156,6 +156,9 @@ void msu_clip_cell_bind(MsuClipCell *self, MsaClip *clip) {
   const char *title = prompt && *prompt ? prompt : name;
   gtk_label_set_text(GTK_LABEL(self->prompt), title);
   gtk_accessible_update_property(GTK_ACCESSIBLE(self->picture), GTK_ACCESSIBLE_PROPERTY_LABEL, title, -1);
+  GtkWidget *item = gtk_widget_get_parent(GTK_WIDGET(self));
+  if (item)
+    gtk_accessible_update_property(GTK_ACCESSIBLE(item), GTK_ACCESSIBLE_PROPERTY_LABEL, title, -1);
   g_signal_connect_object(clip, "notify::starred", G_CALLBACK(update_star), self, G_CONNECT_SWAPPED);
   g_signal_connect_object(clip, "notify::missing", G_CALLBACK(update_missing), self, G_CONNECT_SWAPPED);
 }
