@@ -16,7 +16,7 @@ struct bench {
   MsuPlotAxis *axis;
   MsaSeries *series;
   const char *name;
-  double span; /* points in sight; 0: all, and each frame adds some */
+  double span; /* points in sight; 0: all, and each frame adds some; < 0: all, and the crosshair moves */
   int frame;
   double begun; /* ms of processor time */
   gint64 last;
@@ -52,6 +52,8 @@ static void before_cb(GdkFrameClock *clock, gpointer data) {
   if (bench->span > 0) {
     double from = (POINTS - bench->span) * bench->frame / FRAMES;
     msu_plot_axis_look_at(bench->axis, from, from + bench->span);
+  } else if (bench->span < 0) {
+    msu_plot_axis_set_cross(bench->axis, (double)POINTS * bench->frame / FRAMES);
   } else {
     append(bench->series, 10);
   }
@@ -126,6 +128,7 @@ int main(void) {
     return 77;
   }
   for (int plots = 1; plots <= 6; plots += 5) {
+    run("all of a million, crosshair", -1, plots);
     run("all of a million, growing", 0, plots);
     run("300,000 of a million scroll", 300000, plots);
     run("20,000 of a million scroll", 20000, plots);

@@ -68,6 +68,10 @@ struct interval {
   float top, bottom; /* pixels from the top; top > bottom: nothing */
 };
 
+/* Points of a slice from which on its ends may move to the pyramid's blocks: by less than a sixteenth of it,
+ * and no point is lost, but most of the work is. */
+#define CROWDED 256
+
 /* What the line without thickness covers of each of n slices between the plane's edges. */
 static void find_slices(struct interval *slices, int n, const struct msu_plane *plane,
                         const struct msu_points *points) {
@@ -77,7 +81,10 @@ static void find_slices(struct interval *slices, int n, const struct msu_plane *
   for (int i = 0; i < n; i++) {
     double end_x = plane->from + (i + 1) * width;
     gsize end = msu_points_find(points, end_x, at);
-    double right = crossing(plane, points, end, end_x);
+    gboolean crowded = end - at > CROWDED && end < points->length;
+    if (crowded)
+      end &= ~(gsize)((1 << MSU_PYRAMID_BITS) - 1);
+    double right = crowded ? msu_plane_y(plane, points->y[end]) : crossing(plane, points, end, end_x);
     double top = fmin(left, right), bottom = fmax(left, right);
     if (end > at) {
       struct msu_extremes e = msu_pyramid_range(points->pyramid, points->y, at, end);
