@@ -45,7 +45,7 @@ char *msu_run_progress(MsaRun *run) {
   if (state == MSA_JOB_RUNNING)
     g_object_get(run, "seconds-left", &left, NULL);
   if (state == MSA_JOB_QUEUED && msa_run_get_step(run) == 0)
-    return g_strdup_printf(_("%s steps"), steps);
+    return g_strdup_printf(ngettext("%s step", "%s steps", (unsigned long)msa_run_get_steps(run)), steps);
   if (left < 0)
     return g_strdup_printf(_("Step %s of %s"), step, steps);
   g_autofree char *time = msu_format_seconds(left);
