@@ -19,7 +19,7 @@ window_packages=(
 )
 # What drives the window in the tests and checks the files of the desktop.
 window_test_packages=(
-  xvfb xauth dbus-x11 at-spi2-core libatspi2.0-dev libxtst-dev libx11-dev imagemagick appstream gsettings-desktop-schemas
+  xvfb xauth dbus-x11 at-spi2-core libatspi2.0-dev libxtst-dev libx11-dev appstream librsvg2-bin gsettings-desktop-schemas
 )
 window=no
 

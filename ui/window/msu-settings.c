@@ -20,8 +20,15 @@ static GSettingsSchema *find_schema(void) {
   return built ? g_settings_schema_source_lookup(built, SCHEMA, FALSE) : NULL;
 }
 
+/* Looked up once: the form asks for settings with every key stroke, and the main thread leaves the disk
+ * alone. */
 GSettings *msu_settings_open(void) {
-  g_autoptr(GSettingsSchema) schema = find_schema();
+  static gsize looked;
+  static GSettingsSchema *schema;
+  if (g_once_init_enter(&looked)) {
+    schema = find_schema();
+    g_once_init_leave(&looked, 1);
+  }
   return schema ? g_settings_new_full(schema, NULL, NULL) : NULL;
 }
 
