@@ -20,6 +20,7 @@ struct _MsaQueue {
   GPtrArray *interrupted; /* of MsaJob, borrowed from jobs: go on when the queue does */
   MsaJob *running;
   gint64 started;        /* when, monotonic */
+  double kept_fraction;  /* of running, that the store has */
   struct msa_task *task; /* of running */
   MsaRun *run;           /* that it trains */
   MsaJob *taken;         /* a paused job of which a clip is wanted: runs next, even if the queue is paused */

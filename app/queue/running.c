@@ -11,10 +11,21 @@ void msa_queue_forget_task(MsaQueue *self) {
   g_clear_pointer(&self->task, msa_task_unref);
 }
 
+/* So that the bar is where it was after a crash; one part in a thousand is not seen. */
+static void keep_fraction(MsaQueue *self) {
+  const double fraction = msa_job_get_fraction(self->running);
+  if (fraction < self->kept_fraction + .001)
+    return;
+  self->kept_fraction = fraction;
+  msa_store_add_progress(self->store, msa_job_get_id(self->running), 0, fraction);
+}
+
 static gboolean tick_cb(gpointer data) {
   MsaQueue *self = data;
-  if (self->running)
+  if (self->running) {
     msa_job_tick(self->running);
+    keep_fraction(self);
+  }
   msa_queue_update_time(self);
   return G_SOURCE_CONTINUE;
 }
@@ -148,6 +159,7 @@ static void start(MsaQueue *self, MsaJob *job) {
   msa_queue_relist(self, job, 0);
   msa_job_begin(job);
   self->started = g_get_monotonic_time();
+  self->kept_fraction = msa_job_get_fraction(job);
   set_running(self, job);
   msa_job_set_state(job, MSA_JOB_RUNNING, NULL);
   msa_engine_run(self->engine, self->task);
