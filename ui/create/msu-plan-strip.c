@@ -83,6 +83,7 @@ static void show_plan(MsuPlanStrip *self, const MsaPlan *plan) {
   }
   gtk_label_set_text(self->memory, memory);
   gtk_label_set_text(self->time, time);
+  gtk_widget_set_tooltip_text(GTK_WIDGET(self->time), time);
   gtk_level_bar_set_value(
       self->bar, plan->host_budget ? CLAMP((double)plan->host_bytes / plan->host_budget, 0.01, 1) : 0);
   show_sentence(self, plan->fits && self->problem ? self->problem : plan->sentence, !plan->fits);
