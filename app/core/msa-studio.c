@@ -25,8 +25,6 @@ G_DEFINE_FINAL_TYPE(MsaStudio, msa_studio, G_TYPE_OBJECT)
 enum { STORE_ERROR, SIGNALS };
 static guint signals[SIGNALS];
 
-static gpointer close_thread(gpointer data);
-
 struct threads {
   struct msa_engine *engine;
   struct msa_store *store;
@@ -34,16 +32,15 @@ struct threads {
 };
 
 /* Both threads end and are waited for; after that nobody calls the store's handler or the mailboxes. */
-static gpointer close_thread(gpointer data) {
-  struct threads *threads = data;
+static void end_threads(const struct threads *threads) {
+  MSA_ASSERT_OFF_MAIN();
   msa_engine_close(threads->engine);
   msa_store_close(threads->store);
-  return NULL;
 }
 
 static gpointer end_thread(gpointer data) {
   struct threads *threads = data;
-  close_thread(threads);
+  end_threads(threads);
   msa_store_free(threads->store);
   msa_studio_folders_free(threads->folders);
   g_free(threads);
@@ -229,7 +226,7 @@ gboolean msa_studio_open_finish(MsaStudio *studio, GAsyncResult *result, GError 
 /* Closing. */
 
 static void close_work(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
-  close_thread(data);
+  end_threads(data);
   g_task_return_boolean(task, TRUE);
 }
 
