@@ -15,7 +15,7 @@ window_packages=(
   libgtk-4-dev libadwaita-1-dev libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev libsqlite3-dev libglib2.0-dev-bin
   gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-libav
   gettext desktop-file-utils adwaita-icon-theme librsvg2-common hicolor-icon-theme dbus
-  fonts-cantarell fonts-noto-core fonts-noto-cjk
+  fonts-cantarell fonts-noto-core fonts-droid-fallback
 )
 # What drives the window in the tests and checks the files of the desktop.
 window_test_packages=(
