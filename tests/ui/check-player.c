@@ -222,6 +222,36 @@ static void check_broken(MsuPlayer *player, const char *clip, gint64 frames, con
   check_ok(open_clip(player, clip, frames) && !failed(player), "the next clip plays again");
 }
 
+static gboolean in_place(gpointer data) {
+  return gtk_widget_get_first_child(data) != NULL;
+}
+
+static gboolean away(gpointer data) {
+  return !in_place(data);
+}
+
+/* In full screen the body of the player lies in a window of its own. */
+static void check_full_screen(MsuPlayer *player) {
+  GtkWidget *body = gtk_widget_get_first_child(GTK_WIDGET(player));
+  gtk_widget_activate_action(body, "player.full", NULL);
+  check_ok(wait_for(away, player, 10) && GTK_IS_WINDOW(gtk_widget_get_root(body)) &&
+               gtk_widget_get_root(body) != gtk_widget_get_root(GTK_WIDGET(player)),
+           "full screen is a window of its own");
+  msu_player_set_frame(player, 4);
+  wait_for(settled, player, 30);
+  gtk_widget_activate_action(body, "player.on", NULL);
+  check_ok(wait_for(settled, player, 30) && msu_player_get_frame(player) == 5, "where its buttons work");
+  msu_player_set_playing(player, TRUE);
+  wait_seconds(.5);
+  check_ok(msu_player_get_frame(player) != 5, "and it plays");
+  gtk_widget_activate_action(body, "player.full", NULL);
+  check_ok(wait_for(in_place, player, 10) && gtk_widget_get_first_child(GTK_WIDGET(player)) == body,
+           "it comes back to its place");
+  gtk_widget_activate_action(body, "player.back", NULL);
+  gtk_widget_activate_action(body, "player.one-to-one", NULL);
+  check_ok(wait_for(settled, player, 30), "and goes on there");
+}
+
 static int count_entries(const char *folder) {
   g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
   int count = 0;
@@ -295,6 +325,7 @@ int main(int argc, char **argv) {
   check_walk(player, "a clip that is kept", 0, frames);
   check_numbers(player, clip);
   check_playing(player);
+  check_full_screen(player);
   check_ok(open_clip(player, large, large_frames), "a large clip opens with its %d frames",
            (int)large_frames);
   check_walk(player, "one that is not kept", large_frames - 12, 11);
@@ -304,7 +335,10 @@ int main(int argc, char **argv) {
   gboolean gone = FALSE;
   g_object_weak_ref(G_OBJECT(widget), wait_gone_cb, &gone);
   msu_player_set_path(player, clip);
+  gtk_widget_activate_action(gtk_widget_get_first_child(widget), "player.full", NULL);
+  wait_for(away, player, 10);
   gtk_window_destroy(GTK_WINDOW(window));
-  check_ok(wait_for(wait_flag, &gone, 30), "the player is finalised while it opens a clip");
+  check_ok(wait_for(wait_flag, &gone, 30),
+           "the player is finalised out of full screen, while it opens a clip");
   return check_end();
 }
