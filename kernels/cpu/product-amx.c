@@ -113,7 +113,7 @@ struct step {
   } while (0)
 
 MSK_INLINE void multiply(struct step s, const struct aside *aside, int strips) {
-  int64_t each = s.lines > 1 ? (SIDE + s.lines - 2) / (s.lines - 1) : SIDE;
+  int64_t each = s.lines > 2 ? SIDE / 2 : SIDE; /* after the second line half, after the third the rest */
   int64_t at = aside->done.rows > 0 || aside->from < aside->to ? 0 : SIDE;
   MSK_TILES_SEE_MEMORY();
   if (s.lines > 0) {
@@ -149,9 +149,8 @@ MSK_INLINE void multiply(struct step s, const struct aside *aside, int strips) {
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
     if (at < SIDE) {
-      int64_t to = at + each < SIDE ? at + each : SIDE;
-      do_aside(aside, at, to);
-      at = to;
+      do_aside(aside, at, at + each);
+      at += each;
     }
   }
   if (at < SIDE)
@@ -185,12 +184,12 @@ static void run_strips(const struct msk_product *p, int64_t m0, int64_t m1, int6
     int64_t rows = smaller(m1 - i, SIDE), pieces, place = 0, places = (n1 - n0 + SIDE - 1) / SIDE;
     struct msk_pack_a pack = {p, i, rows, 0, lines, SIDE, 0, packed[turn], scratch + at.row};
     if (i == m0)
-      msk_pack_a(&pack, 0, msk_pieces_of_a(&pack), MSK_LINE_BF16);
+      msk_pack_a(&pack, 0, msk_pieces_of_a(&pack, MSK_LINE_BF16), MSK_LINE_BF16);
     pack.i += SIDE;
     pack.rows = smaller(m1 - pack.i, SIDE);
     pack.dst = packed[!turn];
     aside.pack = pack;
-    pieces = pack.rows > 0 ? msk_pieces_of_a(&pack) : 0;
+    pieces = pack.rows > 0 ? msk_pieces_of_a(&pack, MSK_LINE_BF16) : 0;
     for (int64_t j = n0; j < n1; j += SIDE, place++) {
       struct step s = {.a = packed[turn],
                        .b = (const char *)p->b + j / SIDE * bytes,
@@ -224,7 +223,7 @@ static void run_blocks(const struct msk_product *p, int64_t m0, int64_t m1, int6
         char *a = scratch + at.packed + l * SIDE * 64;
         if (j0 == n0) {
           struct msk_pack_a pack = {p, i0, rows, l, here, SIDE, block_bytes, a, scratch + at.row};
-          msk_pack_a(&pack, 0, msk_pieces_of_a(&pack), MSK_LINE_BF16);
+          msk_pack_a(&pack, 0, msk_pieces_of_a(&pack, MSK_LINE_BF16), MSK_LINE_BF16);
         }
         for (int64_t j = j0; j < j1; j += SIDE) {
           const char *b = (const char *)p->b + j / SIDE * panel_bytes + l * MSK_PANEL_LINE;

@@ -186,16 +186,13 @@ MSK_INLINE const void *msk_next_run(struct msk_tap_walk *w, enum msk_type type, 
   return x;
 }
 
-/* Elements [k0, k1) of a row of A with taps. Where taps end inside runs of 16, they are gathered first: `row`
- * has room for them. */
+/* Elements [k0, k1) of a row of A whose taps do not end between lines. Where they end inside runs of 16, they
+ * are gathered first: `row` has room for them. */
 MSK_INLINE void msk_pack_row_taps(const struct msk_product *p, int64_t i, int64_t k0, int64_t k1, char *dst,
                                   int64_t stride, char *row, enum msk_line line, enum msk_type type) {
   int64_t k_tap = p->k / p->taps, step = msk_line_k(line), size = (int64_t)msk_type_size(type);
   struct msk_tap_walk walk = {p, i, k_tap, k0 / k_tap, k0 % k_tap};
-  if (k_tap % step == 0) {
-    for (int64_t l = k0; l < k1; l += step, dst += stride)
-      _mm512_store_si512(dst, msk_load_line(msk_next_run(&walk, type, step), type, step, line));
-  } else if (k_tap % 16 == 0) { /* so lines hold 32 */
+  if (k_tap % 16 == 0) { /* so lines hold 32 */
     for (int64_t l = k0; l < k1; l += step, dst += stride) {
       __m512 low = msk_load_16(msk_next_run(&walk, type, 16), type, 0xffff);
       const void *x = msk_next_run(&walk, type, 16);
@@ -243,14 +240,18 @@ MSK_INLINE void msk_pack_a_across(struct msk_pack_a w, enum msk_line line, enum 
   }
 }
 
-/* Packing goes by pieces, so that it can be done between other work: one line of a block, or a row where
- * there are taps. */
-MSK_INLINE int64_t msk_pieces_of_a(const struct msk_pack_a *w) {
-  int64_t full = msk_round_up(w->rows, w->height);
-  return w->p->taps > 1 ? full : full / w->height * w->lines;
+/* Packing goes by pieces, so that it can be done between other work: one line of a block, or a row if taps
+ * end inside lines. */
+MSK_INLINE int msk_packs_rows(const struct msk_product *p, enum msk_line line) {
+  return p->taps > 1 && p->k / p->taps % msk_line_k(line) != 0;
 }
 
-/* A row with taps. */
+MSK_INLINE int64_t msk_pieces_of_a(const struct msk_pack_a *w, enum msk_line line) {
+  int64_t full = msk_round_up(w->rows, w->height);
+  return msk_packs_rows(w->p, line) ? full : full / w->height * w->lines;
+}
+
+/* One row. */
 MSK_INLINE void msk_pack_a_row(struct msk_pack_a w, int64_t r, enum msk_line line, enum msk_type type) {
   int64_t step = msk_line_k(line), stride = w.height * 64;
   int64_t k0 = w.l * step, k1 = w.p->k < k0 + w.lines * step ? w.p->k : k0 + w.lines * step;
@@ -262,18 +263,17 @@ MSK_INLINE void msk_pack_a_row(struct msk_pack_a w, int64_t r, enum msk_line lin
     msk_pack_row_taps(w.p, w.i + r, k0, k1, to, stride, w.row, line, type);
 }
 
-/* `rows` rows from row i of A, of k elements from k0, into one line of a block of `height` rows. Written line
- * by line: stores that skip through memory would cost far more than loads that do. */
-MSK_INLINE void msk_pack_a_line(const struct msk_product *p, int64_t i, int64_t rows, int64_t k0, int64_t k,
-                                int64_t height, char *dst, enum msk_line line, enum msk_type type) {
+/* `rows` rows of k elements, the first at x, into one line of a block of `height` rows. Written line by line:
+ * stores that skip through memory would cost far more than loads that do. */
+MSK_INLINE void msk_pack_a_line(const void *x, int64_t ld, int64_t rows, int64_t k, int64_t height, char *dst,
+                                enum msk_line line, enum msk_type type) {
   const int64_t step = msk_line_k(line);
-  const void *x = msk_at(p->a, type, i * p->a_ld + k0);
   int64_t r = 0;
   if (k >= step)
-    for (; r < rows; r++, x = msk_at(x, type, p->a_ld))
+    for (; r < rows; r++, x = msk_at(x, type, ld))
       _mm512_store_si512(dst + r * 64, msk_load_line(x, type, step, line));
   else
-    for (; r < rows; r++, x = msk_at(x, type, p->a_ld))
+    for (; r < rows; r++, x = msk_at(x, type, ld))
       _mm512_store_si512(dst + r * 64, msk_load_line(x, type, k, line));
   for (; r < height; r++)
     _mm512_store_si512(dst + r * 64, _mm512_setzero_si512());
@@ -313,21 +313,44 @@ MSK_INLINE void msk_pack_a_turned(const struct msk_product *p, int64_t i, int64_
 MSK_INLINE void msk_pack_a_pieces(struct msk_pack_a w, int64_t from, int64_t to, enum msk_line line,
                                   enum msk_type type) {
   const int64_t step = msk_line_k(line), blocks = msk_round_up(w.rows, w.height) / w.height;
-  if (w.p->taps > 1) {
+  if (from >= to) /* so there are lines */
+    return;
+  if (msk_packs_rows(w.p, line)) {
     for (int64_t i = from; i < to; i++)
       msk_pack_a_row(w, i, line, type);
     return;
   }
+  if (w.p->a_transposed) { /* all blocks of a line, so that memory is read in order */
+    int64_t l = from / blocks, block = from % blocks;
+    for (int64_t i = from; i < to; i++) {
+      int64_t r = block * w.height, rows = w.rows - r < w.height ? w.rows - r : w.height;
+      msk_pack_a_turned(w.p, w.i + r, rows, (w.l + l) * step, w.height,
+                        w.dst + block * w.block + l * w.height * 64, line, type);
+      if (++block == blocks) {
+        block = 0;
+        l++;
+      }
+    }
+    return;
+  }
+  int64_t k_tap = w.p->taps > 1 ? w.p->k / w.p->taps : w.p->k + step; /* no tap ends if there are none */
+  int64_t block = from / w.lines, l = from % w.lines, tap = (w.l + l) * step / k_tap;
+  int64_t c = (w.l + l) * step % k_tap;
   for (int64_t i = from; i < to; i++) {
-    int64_t block = w.p->a_transposed ? i % blocks : i / w.lines,
-            l = w.p->a_transposed ? i / blocks : i % w.lines;
-    int64_t k0 = (w.l + l) * step, r = block * w.height;
-    int64_t rows = w.rows - r < w.height ? w.rows - r : w.height;
-    char *dst = w.dst + block * w.block + l * w.height * 64;
-    if (w.p->a_transposed)
-      msk_pack_a_turned(w.p, w.i + r, rows, k0, w.height, dst, line, type);
-    else
-      msk_pack_a_line(w.p, w.i + r, rows, k0, w.p->k - k0, w.height, dst, line, type);
+    int64_t r = block * w.height, rows = w.rows - r < w.height ? w.rows - r : w.height;
+    int64_t row = w.i + r + (w.p->taps > 1 ? w.p->tap_rows[tap] : 0);
+    msk_pack_a_line(msk_at(w.p->a, type, row * w.p->a_ld + c), w.p->a_ld, rows, w.p->k - (w.l + l) * step,
+                    w.height, w.dst + block * w.block + l * w.height * 64, line, type);
+    c += step;
+    if (++l == w.lines) {
+      block++;
+      l = 0;
+      tap = w.l * step / k_tap;
+      c = w.l * step % k_tap;
+    } else if (c == k_tap) {
+      tap++;
+      c = 0;
+    }
   }
 }
 

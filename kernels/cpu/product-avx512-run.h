@@ -164,12 +164,13 @@ static __attribute__((noinline)) void msk_finish(const struct msk_done *d, int64
 struct msk_tile {
   const char *a;
   int64_t a_row, a_line;
+  int64_t a_next; /* bytes from this block of A to the next */
   int across;
   const char *b;
   int64_t lines;
   float *acc;
   int first;
-  int64_t rows, columns; /* that exist */
+  int64_t rows, columns; /* that exist; rows beyond height are those of the next block */
   const char *ahead;
   int64_t ahead_step;
 };
@@ -185,6 +186,7 @@ struct msk_tiling {
   int keep;        /* A is packed once for all columns, else again for each range of them */
   int direct;      /* tiles can read rows of A where they lie, if its type is that of a line */
   int across;      /* tiles take A packed across, if it is stored transposed */
+  int pairs;       /* tiles take two blocks of A where at most half of a panel's columns exist */
 };
 
 /* How one product is cut. */
@@ -197,7 +199,8 @@ struct msk_cut {
 
 MSK_INLINE struct msk_cut msk_cut_of(const struct msk_product *p, struct msk_tiling t) {
   struct msk_cut cut = {.lines = msk_lines(t.line, p->k)};
-  cut.parts = cut.lines > t.lines ? (cut.lines + t.lines - 1) / t.lines : 1;
+  int64_t most = p->n <= MSK_PANEL / 2 ? 2 * t.lines : t.lines; /* of half a panel twice as much stays */
+  cut.parts = cut.lines > most ? (cut.lines + most - 1) / most : 1;
   cut.deep = (cut.lines + cut.parts - 1) / cut.parts;
   cut.direct = t.direct && !p->a_transposed && p->taps <= 1 && p->k % msk_line_k(t.line) == 0 &&
                p->a_type == (t.line == MSK_LINE_BF16 ? MSK_BF16 : MSK_F32);
@@ -207,14 +210,15 @@ MSK_INLINE struct msk_cut msk_cut_of(const struct msk_product *p, struct msk_til
   return cut;
 }
 
-/* Scratch: [rows of A][sums of rows x columns, or of one tile if k is one block][a row to gather taps in]. */
+/* Scratch: [rows of A][sums of rows x columns, or of two tiles if k is one block][a row to gather taps in].
+ */
 MSK_INLINE int64_t msk_packed_bytes(struct msk_cut cut, struct msk_tiling t) {
   int64_t rows = cut.direct ? t.height : cut.across ? cut.rows / MSK_ACROSS * MSK_ACROSS_LD : cut.rows;
   return rows * (t.keep ? cut.lines : cut.deep) * 64;
 }
 
 MSK_INLINE int64_t msk_sums_bytes(struct msk_cut cut, struct msk_tiling t) {
-  return (cut.parts > 1 ? cut.rows * cut.columns : t.height * MSK_PANEL) * 4;
+  return (cut.parts > 1 ? cut.rows * cut.columns : 2 * t.height * MSK_PANEL) * 4;
 }
 
 MSK_INLINE size_t msk_run_scratch(const struct msk_product *p, struct msk_tiling t) {
@@ -249,7 +253,7 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
           else if (cut.across)
             msk_pack_a_across(what, t.line, MSK_BF16);
           else
-            msk_pack_a(&what, 0, msk_pieces_of_a(&what), t.line);
+            msk_pack_a(&what, 0, msk_pieces_of_a(&what, t.line), t.line);
         }
         for (int64_t j = j0; j < j1; j += MSK_PANEL) {
           const char *b = (const char *)p->b + j / MSK_PANEL * panel_bytes + l * MSK_PANEL_LINE;
@@ -264,20 +268,27 @@ MSK_INLINE void msk_run_tiles(const struct msk_product *p, int64_t m0, int64_t m
             x.ahead = (const char *)p->b + j0 / MSK_PANEL * panel_bytes + (l + here) * MSK_PANEL_LINE;
           else if (j + MSK_PANEL >= n1)
             x.ahead_step = 0;
-          for (int64_t r = 0; r < rows; r += t.height) {
+          int pairs = t.pairs && x.columns <= MSK_PANEL / 2;
+          for (int64_t r = 0; r < rows; r += x.rows) {
             x.acc = cut.parts > 1 ? sums + (j - j0) * cut.rows + r * MSK_PANEL : sums;
             x.rows = rows - r < t.height ? rows - r : t.height;
+            if (pairs && r + t.height < rows && (r >= whole || r + 2 * t.height <= whole) &&
+                (!cut.across || r % MSK_ACROSS + 2 * t.height <= MSK_ACROSS))
+              x.rows = rows - r < 2 * t.height ? rows - r : 2 * t.height;
             if (r < whole) {
               x.a = (const char *)p->a + ((i0 + r) * p->a_ld + l * msk_line_k(t.line)) * size;
               x.a_row = p->a_ld * size;
               x.a_line = 64;
+              x.a_next = t.height * x.a_row;
             } else if (cut.across) {
               x.a = packed + r / MSK_ACROSS * block_bytes + r % MSK_ACROSS * 4;
               x.a_line = MSK_ACROSS_LD * 64;
+              x.a_next = t.height * 4;
             } else {
               x.a = packed + (r - whole) / t.height * block_bytes;
               x.a_row = 64;
               x.a_line = t.height * 64;
+              x.a_next = block_bytes;
             }
             tile(x);
             x.ahead += here * x.ahead_step;

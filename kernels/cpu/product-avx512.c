@@ -13,19 +13,21 @@ static const struct msk_tiling tiling_f32 = {.line = MSK_LINE_F32,
                                              .columns = 512,
                                              .lines = 8,
                                              .direct = 1,
-                                             .across = 1};
+                                             .across = 1,
+                                             .pairs = 1};
 static const struct msk_tiling tiling_bf16 = {.line = MSK_LINE_ROUNDED,
                                               .height = HEIGHT,
                                               .rows = 9 * MSK_ACROSS,
                                               .columns = 512,
                                               .lines = 8,
-                                              .across = 1};
+                                              .across = 1,
+                                              .pairs = 1};
 
-/* A tile of 16 * `vectors` columns. */
-MSK_INLINE void tile_of(struct msk_tile t, int vectors, int across) {
-  __m512 acc[HEIGHT][4];
-#pragma GCC unroll 6
-  for (int r = 0; r < HEIGHT; r++)
+/* A tile of `blocks` times 6 rows and 16 * `vectors` columns. */
+MSK_INLINE void tile_of(struct msk_tile t, int blocks, int vectors, int across) {
+  __m512 acc[2 * HEIGHT][4];
+#pragma GCC unroll 12
+  for (int r = 0; r < blocks * HEIGHT; r++)
 #pragma GCC unroll 4
     for (int c = 0; c < vectors; c++)
       acc[r][c] = t.first ? _mm512_setzero_ps() : _mm512_load_ps(t.acc + r * MSK_PANEL + 16 * c);
@@ -35,17 +37,20 @@ MSK_INLINE void tile_of(struct msk_tile t, int vectors, int across) {
 #pragma GCC unroll 1
     for (int quarter = 0; quarter < 4; quarter++) {
       const float *b = (const float *)t.b + quarter * 4 * MSK_PANEL;
-      const char *upper = t.a + quarter * (across ? 16 * MSK_ACROSS_LD : 16), *lower = upper + 3 * t.a_row;
+      const char *a[4]; /* of three rows each */
+      a[0] = t.a + quarter * (across ? 16 * MSK_ACROSS_LD : 16);
+      a[1] = a[0] + 3 * t.a_row;
+      a[2] = a[0] + t.a_next;
+      a[3] = a[1] + t.a_next;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) {
         __m512 v[4];
 #pragma GCC unroll 4
         for (int c = 0; c < vectors; c++)
           v[c] = _mm512_load_ps(b + k * MSK_PANEL + 16 * c);
-#pragma GCC unroll 6
-        for (int r = 0; r < HEIGHT; r++) {
-          const char *at = across ? upper + (k * MSK_ACROSS_LD + r) * 4
-                                  : (r < 3 ? upper : lower) + r % 3 * t.a_row + k * 4;
+#pragma GCC unroll 12
+        for (int r = 0; r < blocks * HEIGHT; r++) {
+          const char *at = across ? a[0] + (k * MSK_ACROSS_LD + r) * 4 : a[r / 3] + r % 3 * t.a_row + k * 4;
           __m512 x = _mm512_set1_ps(*(const float *)at);
 #pragma GCC unroll 4
           for (int c = 0; c < vectors; c++)
@@ -54,8 +59,8 @@ MSK_INLINE void tile_of(struct msk_tile t, int vectors, int across) {
       }
     }
   }
-#pragma GCC unroll 6
-  for (int r = 0; r < HEIGHT; r++)
+#pragma GCC unroll 12
+  for (int r = 0; r < blocks * HEIGHT; r++)
 #pragma GCC unroll 4
     for (int c = 0; c < vectors; c++)
       _mm512_store_ps(t.acc + r * MSK_PANEL + 16 * c, acc[r][c]);
@@ -63,13 +68,17 @@ MSK_INLINE void tile_of(struct msk_tile t, int vectors, int across) {
 
 MSK_INLINE void tile_wide(struct msk_tile t, int across) {
   if (t.columns > 48)
-    tile_of(t, 4, across);
+    tile_of(t, 1, 4, across);
   else if (t.columns > 32)
-    tile_of(t, 3, across);
+    tile_of(t, 1, 3, across);
+  else if (t.columns > 16 && t.rows > HEIGHT)
+    tile_of(t, 2, 2, across);
   else if (t.columns > 16)
-    tile_of(t, 2, across);
+    tile_of(t, 1, 2, across);
+  else if (t.rows > HEIGHT)
+    tile_of(t, 2, 1, across);
   else
-    tile_of(t, 1, across);
+    tile_of(t, 1, 1, across);
 }
 
 static void tile_6x64(struct msk_tile t) {

@@ -273,6 +273,8 @@ static void check_set(const struct msk_product_ops *ops, const char *set) {
       {.m = 130, .n = 300, .k = 96, .residual = 1},
       {.m = 100, .n = 200, .k = 129, .a_transposed = 1, .a_bf16 = 1},
       {.m = 90, .n = 150, .k = 9 * 16, .taps = 9, .bias = 1},
+      {.m = 100, .n = 30, .k = 300, .a_transposed = 1},
+      {.m = 40, .n = 16, .k = 320},
       {.m = 300,
        .n = 600,
        .k = 2100,
