@@ -140,8 +140,6 @@ static void show_job_cb(MsuWindow *self, MsaJob *job) {
     GtkWidget *message = msu_message_new(MSU_MESSAGE_ERROR, msa_job_get_error(job));
     msu_message_add_copy(MSU_MESSAGE(message));
     gtk_box_append(self->messages, message);
-    if (msa_job_get_kind(job) == MSA_JOB_GENERATE)
-      msu_create_page_show_job(MSU_CREATE_PAGE(self->create_page), job);
   }
 }
 
@@ -245,6 +243,13 @@ static void show_queue_cb(gpointer data) {
   msu_queue_button_open(MSU_QUEUE_BUTTON(self->queue_button));
 }
 
+/* The message goes when the job goes on, from wherever it was resumed. */
+static void queue_cb(GtkWidget *message, GParamSpec *pspec, MsaQueue *queue) {
+  g_autoptr(MsaJob) interrupted = msu_queue_dup_interrupted(queue);
+  if (!interrupted)
+    msu_message_dismiss(MSU_MESSAGE(message));
+}
+
 void msu_window_show_opened(MsuWindow *self) {
   g_return_if_fail(MSU_IS_WINDOW(self));
   gtk_stack_set_visible_child_name(self->root, "pages");
@@ -261,6 +266,8 @@ void msu_window_show_opened(MsuWindow *self) {
     msu_message_add_button(MSU_MESSAGE(message), _("Show queue"), show_queue_cb, self, NULL);
     msu_message_add_button(MSU_MESSAGE(message), _("Resume"), resume_cb, self, NULL);
     gtk_box_append(self->messages, message);
+    g_signal_connect_object(msa_studio_get_queue(self->studio), "notify", G_CALLBACK(queue_cb), message,
+                            G_CONNECT_SWAPPED);
     if (msa_job_get_kind(job) == MSA_JOB_GENERATE)
       msu_create_page_show_job(MSU_CREATE_PAGE(self->create_page), job);
   }
