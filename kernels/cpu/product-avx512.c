@@ -9,16 +9,16 @@
 
 static const struct msk_tiling tiling_f32 = {.line = MSK_LINE_F32,
                                              .height = HEIGHT,
-                                             .rows = 9 * MSK_ACROSS,
-                                             .columns = 512,
+                                             .rows = 5 * MSK_ACROSS,
+                                             .columns = 1536,
                                              .lines = 8,
                                              .direct = 1,
                                              .across = 1,
                                              .pairs = 1};
 static const struct msk_tiling tiling_bf16 = {.line = MSK_LINE_ROUNDED,
                                               .height = HEIGHT,
-                                              .rows = 9 * MSK_ACROSS,
-                                              .columns = 512,
+                                              .rows = 5 * MSK_ACROSS,
+                                              .columns = 1536,
                                               .lines = 8,
                                               .across = 1,
                                               .pairs = 1};
