@@ -94,10 +94,9 @@ void ms_compute_product(struct ms_compute *compute, enum msk_precision precision
                         const struct msk_product *product) {
   struct product_run run = {&compute->product[precision], product, 0, 0, 1};
   int64_t threads = ms_pool_threads(compute->pool), pieces;
-  run.m_step = PRODUCT_ROWS;
-  if (run.m_step * threads > product->m)
-    run.m_step = (product->m + threads - 1) / threads;
-  run.m_step = round_up(run.m_step, run.ops->m_step);
+  /* as many for each thread */
+  pieces = round_up((product->m + PRODUCT_ROWS - 1) / PRODUCT_ROWS, threads);
+  run.m_step = round_up((product->m + pieces - 1) / pieces, run.ops->m_step);
   pieces = (product->m + run.m_step - 1) / run.m_step;
   run.n_step = round_up(product->n, run.ops->n_step);
   if (pieces < threads) { /* few rows: split columns instead */
