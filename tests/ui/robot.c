@@ -271,20 +271,24 @@ static void child(const char *program, const char *home, const char *language, i
 int robot_start(struct robot *robot, const char *program, const char *home, const char *language, int dark,
                 const char *argument, double seconds) {
   const double end = robot_now() + seconds;
+  int status = 0;
   g_clear_object(&robot->app);
   robot->pid = 0;
-  while (!robot->app && robot_now() < end) {
+  while (!robot->app && status == 0 && robot_now() < end) {
     /* A program that was killed a moment ago may still have its name on the bus; the new one then believes
-     * that it runs already, and ends. */
-    if (robot->pid == 0 || waitpid(robot->pid, NULL, WNOHANG) == robot->pid) {
+     * that it runs already, and ends well. */
+    if (robot->pid == 0 || waitpid(robot->pid, &status, WNOHANG) == robot->pid) {
       fflush(stdout);
-      robot->pid = fork();
-      if (robot->pid == 0)
+      robot->pid = status == 0 ? fork() : 0;
+      if (robot->pid == 0 && status == 0)
         child(program, home, language, dark, argument);
     }
     robot_sleep(.3);
-    robot->app = find_app(robot->pid);
+    robot->app = robot->pid > 0 ? find_app(robot->pid) : NULL;
   }
+  if (status)
+    printf("# %s ended by itself: %s %d\n", program, WIFSIGNALED(status) ? "signal" : "exit status",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   if (!robot->app) {
     printf("# %s shows no window\n", program);
     return -1;

@@ -45,10 +45,12 @@ int scene_start(struct scene *scene, const char *language, int dark, const char 
   setenv("MEGASLIDE_GUARD_FOLDERS", folders, 1);
   setenv("LD_PRELOAD", scene->guard, 1);
   setenv("G_DEBUG", "fatal-criticals", 1);
-  const int status = robot_start(&scene->robot, scene->program, scene->home, language, dark, argument, 60);
+  const int status = robot_start(&scene->robot, scene->program, scene->home, language, dark, argument, 30);
   unsetenv("LD_PRELOAD");
   unsetenv("G_DEBUG");
   robot_sleep(1);
+  if (status)
+    robot_picture(&scene->robot, "no-window");
   return scene_step(status, "the window comes up");
 }
 

@@ -5,7 +5,12 @@ for tool in Xvfb dbus-run-session; do
   command -v $tool >/dev/null || { echo "1..0 # SKIP there is no $tool"; exit 77; }
 done
 if [ -z "${MEGASLIDE_TEST_BUS:-}" ]; then
-  MEGASLIDE_TEST_BUS=1 exec dbus-run-session -- "$0" "$@"
+  # Sockets of the accessibility bus lie in the runtime folder: without one of its own, tests that run side by side meet there.
+  runtime=$(mktemp -d) || exit 1
+  MEGASLIDE_TEST_BUS=1 XDG_RUNTIME_DIR=$runtime dbus-run-session -- "$0" "$@"
+  status=$?
+  rm -rf "$runtime"
+  exit $status
 fi
 coproc server { exec Xvfb -displayfd 3 -screen 0 "${MEGASLIDE_TEST_SCREEN:-1280x800x24}" -nolisten tcp 3>&1 2>/dev/null; }
 if ! read -r -t 30 number <&"${server[0]}"; then
