@@ -91,7 +91,8 @@ static void answer(struct msa_store *store, struct work *work, gboolean good, GE
     struct told *told = g_new0(struct told, 1);
     told->store = store;
     told->sentence = g_strdup(error->message);
-    g_idle_add(tell_cb, told);
+    /* Not as an idle: where drawing is slow, the window redraws without end and idles starve. */
+    g_idle_add_full(G_PRIORITY_DEFAULT, tell_cb, told, NULL);
     g_error_free(error);
   }
   if (work->destroy)

@@ -387,7 +387,7 @@ static void check_calls(void) {
   error.code = 0;
   w.latents[5] = NAN;
   check_ok(ms_dit_forward(w.dit, &w.batch, 0, w.out, &error) == MS_ENOTFINITE &&
-               strstr(error.message, "layer 0"),
+               strstr(error.message, "layer 1 of"),
            "a value that is not finite is named: %s", error.message);
   error.code = 0;
   w.batch.lattice[1] = 7;

@@ -3,6 +3,7 @@
 #include "studio.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -68,9 +69,23 @@ static int export(struct scene *scene, char path[400]) {
   return good ? 0 : -1;
 }
 
+static void check_field(struct robot *r, const char *name, const char *want) {
+  AtspiAccessible *entry = robot_find(r, "text", name, 5);
+  char *text = entry ? robot_text(entry) : NULL;
+  check_ok(text && !strcmp(text, want), "%s is there again: %s", name, text ? text : "none");
+  g_free(text);
+  g_clear_object(&entry);
+}
+
+/* Clips are named PROMPT-SEED.mp4, and exports after their clips. */
+static long long seed_in_name(const char *path) {
+  const char *dash = strrchr(path, '-');
+  return dash ? atoll(dash + 1) : -1;
+}
+
 static void library(struct scene *scene) {
   struct robot *r = &scene->robot;
-  char path[400];
+  char path[400], seed[30];
   scene_step(robot_press(r, "page tab", "Library", 3), "open the library");
   AtspiAccessible *cell = robot_find(r, NULL, "a red ball*", 5);
   check_ok(cell != NULL, "the clip is in the library");
@@ -83,14 +98,9 @@ static void library(struct scene *scene) {
   robot_press(r, "page tab", "Create", 3);
   scene_step(robot_fill(r, "text", "Prompt", "something else", 5), "write something else");
   scene_step(scene_drop(scene, path), "drop the exported clip on the window");
-  AtspiAccessible *told = robot_find(r, NULL, "Settings restored from the clip", 10);
-  check_ok(told != NULL, "the window says that the settings are restored");
-  g_clear_object(&told);
-  AtspiAccessible *entry = robot_find(r, "text", "Prompt", 2);
-  char *text = entry ? robot_text(entry) : NULL;
-  check_ok(text && !strcmp(text, prompt), "the prompt is there again (%s)", text ? text : "none");
-  g_free(text);
-  g_clear_object(&entry);
+  check_field(r, "Prompt", prompt);
+  snprintf(seed, sizeof seed, "%lld", seed_in_name(path));
+  check_field(r, "Seed", seed);
   scene_picture(scene, "create-restored-light");
 }
 
@@ -119,6 +129,12 @@ static void second_clip(struct scene *scene) {
   scene_step(robot_press(r, NULL, "Wipe", 3), "wipe between them");
   scene_picture(scene, "compare-wipe-light");
   scene_step(robot_press(r, "push button", "Back to the library*", 3), "back");
+  scene_step(robot_press(r, "push button", "Make variations*", 5), "make variations");
+  for (int i = 0; i < 600 && scene_files(path, ".mp4") < 6; i++)
+    robot_sleep(.2);
+  check_ok(scene_files(path, ".mp4") == 6, "four more clips are made");
+  robot_sleep(4); /* until the message has gone */
+  scene_picture(scene, "library-many-light");
 }
 
 int main(int argc, char **argv) {
