@@ -93,8 +93,10 @@ static gboolean drop_cb(GtkDropTarget *target, const GValue *value, double x, do
   return TRUE;
 }
 
+/* Where a widget inside may take the file, it shows that itself; this target is then not told of the end. */
 static GdkDragAction enter_cb(GtkDropTarget *target, double x, double y) {
-  gtk_widget_add_css_class(gtk_event_controller_get_widget(GTK_EVENT_CONTROLLER(target)), "drop-here");
+  if (gtk_event_controller_get_propagation_phase(GTK_EVENT_CONTROLLER(target)) == GTK_PHASE_CAPTURE)
+    gtk_widget_add_css_class(gtk_event_controller_get_widget(GTK_EVENT_CONTROLLER(target)), "drop-here");
   return GDK_ACTION_COPY;
 }
 
