@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -194,10 +195,12 @@ static int open_newest(struct ms_state_folder *folder, struct ms_safetensors **n
   *newest = NULL;
   for (int i = 0; i < STATES; i++) {
     struct ms_safetensors *file = NULL;
+    struct stat info;
     char path[1200];
     int stage, step;
     state_path(path, folder->path, state_names[i]);
-    if (access(path, F_OK) < 0)
+    /* A power failure leaves an empty file of a state that did not wait for the disk: it was never there. */
+    if (stat(path, &info) < 0 || info.st_size == 0)
       continue;
     there = 1;
     memset(&why, 0, sizeof why);

@@ -7,7 +7,9 @@ done
 if [ -z "${MEGASLIDE_TEST_BUS:-}" ]; then
   # Sockets of the accessibility bus lie in the runtime folder: without one of its own, tests that run side by side meet there.
   runtime=$(mktemp -d) || exit 1
-  MEGASLIDE_TEST_BUS=1 XDG_RUNTIME_DIR=$runtime dbus-run-session -- "$0" "$@"
+  # Daemons that are started on the way have something to say, too; standard output is the program's alone.
+  exec 4>&1
+  MEGASLIDE_TEST_BUS=1 XDG_RUNTIME_DIR=$runtime dbus-run-session -- "$0" "$@" >&2
   status=$?
   rm -rf "$runtime"
   exit $status
@@ -19,7 +21,7 @@ if ! read -r -t 30 number <&"${server[0]}"; then
 fi
 export DISPLAY=:$number
 unset WAYLAND_DISPLAY
-"$@"
+"$@" >&4
 status=$?
 kill "$server_PID" 2>/dev/null
 exit $status
