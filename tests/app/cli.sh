@@ -3,39 +3,10 @@
 #   cli.sh PROGRAM
 set -u
 program=$1
-number=0
-failures=0
+. "$(dirname "$(readlink -f "$0")")/shell.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_DATA_HOME=$folder/data HOME=$folder
-
-# check WORDS COMMAND...: good if the command is
-check() {
-  local words=$1
-  shift
-  number=$((number + 1))
-  if "$@" >"$folder/check" 2>&1; then
-    echo "ok $number - $words"
-  else
-    failures=$((failures + 1))
-    echo "not ok $number - $words"
-    sed 's/^/# /' "$folder/check"
-  fi
-}
-
-# ends STATUS ARGUMENTS...: the program ends so, and says why if it fails
-ends() {
-  local want=$1 status
-  shift
-  "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-  status=$?
-  [ "$status" = "$want" ] || { echo "status $status, not $want"; cat "$folder/err"; return 1; }
-  [ "$want" = 0 ] || [ -s "$folder/err" ] || { echo "not a word of explanation"; return 1; }
-}
-
-says() { # says FILE PATTERN
-  grep -Eq -- "$2" "$folder/$1" || { echo "no \"$2\" in:"; cat "$folder/$1"; return 1; }
-}
 
 only_json() {
   [ -s "$folder/out" ] && ! grep -vE '^\{"event":"(progress|metric|row|result|error)"[,}].*$' "$folder/out"

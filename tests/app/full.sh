@@ -11,35 +11,12 @@ if [ "${2:-}" != inside ]; then
   exec unshare -rm bash "$0" "$1" inside
 fi
 program=$(readlink -f "$1")
-number=0
-failures=0
+. "$(dirname "$(readlink -f "$0")")/shell.sh"
 folder=$(mktemp -d)
 trap 'cd /; umount "$folder/disk" 2>/dev/null; rm -rf "$folder"' EXIT
 export XDG_DATA_HOME=$folder/data XDG_CACHE_HOME=$folder/cache HOME=$folder
 cd "$folder" || exit 99
 
-check() { # check WORDS COMMAND...: good if the command is
-  local words=$1
-  shift
-  number=$((number + 1))
-  if "$@" >check 2>&1; then
-    echo "ok $number - $words"
-  else
-    failures=$((failures + 1))
-    echo "not ok $number - $words"
-    sed 's/^/# /' check
-  fi
-}
-ends() { # ends STATUS ARGUMENTS...
-  local want=$1 status
-  shift
-  "$program" "$@" >out 2>err </dev/null
-  status=$?
-  [ "$status" = "$want" ] || { echo "status $status, not $want"; cat err; return 1; }
-}
-says() { # says FILE PATTERN
-  grep -Eq -- "$2" "$1" || { echo "no \"$2\" in:"; cat "$1"; return 1; }
-}
 disk() { # disk SIZE: an empty one at ./disk
   umount disk 2>/dev/null
   mkdir -p disk
@@ -92,5 +69,4 @@ check "a clip for a full disk" ends 5 generate ball --size 64x64 --frames 9 --st
 check "is told" says err 'a.mp4'
 check "and leaves nothing" sh -c '[ "$(ls disk)" = filler ]'
 
-echo "1..$number"
-[ "$failures" = 0 ]
+finish

@@ -4,29 +4,12 @@
 #   latents.sh PROGRAM
 set -u
 program=$(readlink -f "$1")
-number=0
-failures=0
+. "$(dirname "$(readlink -f "$0")")/shell.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_DATA_HOME=$folder/data XDG_CACHE_HOME=$folder/cache HOME=$folder
 cd "$folder" || exit 99
 
-check() { # check WORDS COMMAND...: good if the command is
-  local words=$1
-  shift
-  number=$((number + 1))
-  if "$@" >check 2>&1; then
-    echo "ok $number - $words"
-  else
-    failures=$((failures + 1))
-    echo "not ok $number - $words"
-    sed 's/^/# /' check
-  fi
-}
-
-says() { # says PATTERN
-  grep -Eq -- "$1" err || { echo "no \"$1\" in:"; cat err; return 1; }
-}
 silent() {
   ! grep -E 'is encoded' err
 }
@@ -43,7 +26,7 @@ same() {
 
 "$program" render-scenes -o clips --clips 3 --size 96x64 --frames 17 --seed 5 >/dev/null 2>&1
 check "a straight run" train straight 4
-check "encodes its clips" says '0000.mp4 is encoded at 64x64: not kept yet'
+check "encodes its clips" says err '0000.mp4 is encoded at 64x64: not kept yet'
 check "and keeps them" test -d straight/latents
 cp -r straight begun
 check "it goes on" train begun 6 --resume
@@ -51,7 +34,7 @@ check "without encoding" silent
 cp -r straight anew
 rm -rf anew/latents
 check "one that kept nothing goes on too" train anew 6 --resume
-check "encoding again" says '0001.mp4 is encoded'
+check "encoding again" says err '0001.mp4 is encoded'
 check "to the same bits" same begun anew
 
 cp -r straight torn
@@ -59,7 +42,7 @@ for file in torn/latents/*; do
   printf 'X' | dd of="$file" bs=1 seek=700 conv=notrunc 2>/dev/null
 done
 check "damaged latents" train torn 6 --resume
-check "are known" says 'is encoded at 64x64: what was kept is damaged'
+check "are known" says err 'is encoded at 64x64: what was kept is damaged'
 check "and made anew" same begun torn
 cp -r straight cut
 for file in cut/latents/*; do
@@ -71,8 +54,7 @@ check "are made anew" same begun cut
 cp -r straight other
 cp clips/0002.mp4 clips/0001.mp4
 check "a clip that changed" train other 6 --resume
-check "is encoded" says '0001.mp4 is encoded at 64x64: the file changed'
+check "is encoded" says err '0001.mp4 is encoded at 64x64: the file changed'
 check "but the others are not" sh -c '! grep -E "000[02].mp4 is encoded" err'
 
-echo "1..$number"
-[ "$failures" = 0 ]
+finish

@@ -4,8 +4,7 @@
 #   memory.sh PROGRAM
 set -u
 program=$(readlink -f "$1")
-number=0
-failures=0
+. "$(dirname "$(readlink -f "$0")")/shell.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_DATA_HOME=$folder/data XDG_CACHE_HOME=$folder/cache HOME=$folder
@@ -16,19 +15,6 @@ if grep -aq __asan_init "$program" || grep -aq __tsan_init "$program"; then
   exit 0
 fi
 
-check() { # check WORDS COMMAND...: good if the command is
-  local words=$1
-  shift
-  number=$((number + 1))
-  if "$@" >check 2>&1; then
-    echo "ok $number - $words"
-  else
-    failures=$((failures + 1))
-    echo "not ok $number - $words"
-    sed 's/^/# /' check
-  fi
-}
-
 # near ARGUMENTS...: the planned peak lies within 15 % of the measured one
 near() {
   local planned measured
@@ -38,18 +24,6 @@ near() {
   echo "planned $planned, measured $measured"
   [ -n "$planned" ] && [ -n "$measured" ] && [ $((planned * 100)) -ge $((measured * 85)) ] &&
     [ $((planned * 100)) -le $((measured * 115)) ]
-}
-
-ends() { # ends STATUS ARGUMENTS...
-  local want=$1 status
-  shift
-  "$program" "$@" >out 2>err </dev/null
-  status=$?
-  [ "$status" = "$want" ] || { echo "status $status, not $want"; cat err; return 1; }
-}
-
-says() { # says PATTERN
-  grep -Eq -- "$1" err || { echo "no \"$1\" in:"; cat err; return 1; }
 }
 
 "$program" render-scenes -o scenes --clips 6 --size 96x64 --frames 17 --seed 5 >/dev/null 2>&1
@@ -63,16 +37,15 @@ check "going on with training" near train scenes --size 64x64 --frames 9 --batch
 check "training with sample clips" near train scenes --size 64x64 --frames 9 --batch 1 --steps 2 --sample-every 2 --sample-prompt ball -o td
 
 check "training beyond the memory" ends 4 train scenes --size 192x128 --frames 17 --batch 8 --host-memory 420M --steps 1 -o no
-check "says of which, how much and the nearest that fits" says 'host memory, [0-9]+ MiB more than the 420 MiB allowed: --batch [1-7] would fit'
+check "says of which, how much and the nearest that fits" says err 'host memory, [0-9]+ MiB more than the 420 MiB allowed: --batch [1-7] would fit'
 check "and made nothing" test ! -e no
 fitting=$(grep -oE -- '--batch [0-9]+ would' err | grep -oE '[0-9]+')
 check "which is true" ends 0 train scenes --size 192x128 --frames 17 --batch "${fitting:-8}" --host-memory 420M --steps 1 -o yes
 check "training beyond the device" ends 4 train scenes --size 192x128 --frames 17 --batch 4 --device-memory 250M --steps 1 -o no
-check "says so" says 'device memory, [0-9]+ MiB more than the 250 MiB allowed: .* would fit'
+check "says so" says err 'device memory, [0-9]+ MiB more than the 250 MiB allowed: .* would fit'
 check "a model beyond all budgets" ends 4 train scenes --size 64x64 --frames 9 --batch 1 --device-memory 50M --steps 1 -o no
-check "says so too" says 'the model with its optimizer alone does not fit'
+check "says so too" says err 'the model with its optimizer alone does not fit'
 check "a recipe beyond the memory" ends 4 train --recipe starter -o no --host-memory 200M
 check "made nothing either" test ! -e no
 
-echo "1..$number"
-[ "$failures" = 0 ]
+finish

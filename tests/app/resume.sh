@@ -4,37 +4,11 @@
 #   resume.sh PROGRAM
 set -u
 program=$(readlink -f "$1")
-number=0
-failures=0
+. "$(dirname "$(readlink -f "$0")")/shell.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_DATA_HOME=$folder/data HOME=$folder
 cd "$folder" || exit 99
-
-check() { # check WORDS COMMAND...: good if the command is
-  local words=$1
-  shift
-  number=$((number + 1))
-  if "$@" >"$folder/check" 2>&1; then
-    echo "ok $number - $words"
-  else
-    failures=$((failures + 1))
-    echo "not ok $number - $words"
-    sed 's/^/# /' "$folder/check"
-  fi
-}
-
-ends() { # ends STATUS ARGUMENTS...
-  local want=$1 status
-  shift
-  "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-  status=$?
-  [ "$status" = "$want" ] || { echo "status $status, not $want"; cat "$folder/err"; return 1; }
-}
-
-says() { # says FILE PATTERN
-  grep -Eq -- "$2" "$folder/$1" || { echo "no \"$2\" in:"; cat "$folder/$1"; return 1; }
-}
 
 # A number of the state's header: the file begins with JSON in one line.
 state_number() {
@@ -151,5 +125,4 @@ mv lost.mp4.unfinished gone
 check "a run whose folder goes away ends" wait "$job"
 check "with its clip" cmp straight.mp4 lost.mp4
 
-echo "1..$number"
-[ "$failures" = 0 ]
+finish
