@@ -21,7 +21,9 @@ static const struct msa_option options[] = {
 
 static int is_safetensors(const char *path) {
   unsigned char head[9];
-  FILE *file = fopen(path, "re");
+  struct stat info;
+  /* A pipe would wait for its writer for ever. */
+  FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "re") : NULL;
   size_t n = file ? fread(head, 1, sizeof head, file) : 0;
   if (file)
     fclose(file);

@@ -57,9 +57,13 @@ static struct msa_clip_row *row_of(const char *output, const char *state, const 
   return row;
 }
 
+/* What a power failure has left unreadable is no reason to give up: the settings stand in the store, and the
+ * clip begins anew. */
 static gboolean has_state(const char *state) {
-  g_autofree char *path = g_build_filename(state, "job.json", NULL);
-  return g_file_test(path, G_FILE_TEST_EXISTS);
+  struct ms_saved_job saved = {0};
+  const gboolean good = ms_saved_job_read(&saved, state, NULL) == 0;
+  ms_saved_job_release(&saved);
+  return good;
 }
 
 static int generate(const struct msa_workplace *place, struct msa_task *task, const char *state,

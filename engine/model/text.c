@@ -235,6 +235,10 @@ int ms_text_tokenize(const struct ms_text *text, const char *prompt, int *tokens
   return ms_tokenizer_run(&text->tokenizer, prompt, tokens, skipped, size);
 }
 
+int ms_text_left_out(const struct ms_text *text, const char *prompt) {
+  return ms_tokenizer_left_out(&text->tokenizer, prompt);
+}
+
 int ms_text_encode(struct ms_text *text, const char *prompt, float *out, char *skipped, size_t size,
                    struct ms_error *error) {
   struct ms_text_buffers *b;

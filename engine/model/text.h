@@ -20,8 +20,10 @@ int ms_text_dim(const struct ms_text *text);
 int ms_text_length(const struct ms_text *text);
 
 /* Tokens of a prompt into tokens[length]; returns their number (1 for an empty prompt). skipped (size bytes,
- * may be NULL) gets the unknown words, separated by ", ". */
+ * may be NULL) gets the unknown words, each once, separated by ", ". */
 int ms_text_tokenize(const struct ms_text *text, const char *prompt, int *tokens, char *skipped, size_t size);
+/* How many known words at the end of a prompt have no slot any more. */
+int ms_text_left_out(const struct ms_text *text, const char *prompt);
 /* States [count, dim] of a prompt's tokens into out; returns count. */
 int ms_text_encode(struct ms_text *text, const char *prompt, float *out, char *skipped, size_t size,
                    struct ms_error *error);

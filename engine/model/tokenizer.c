@@ -131,43 +131,66 @@ static int is_letter(char c) {
          (unsigned char)c >= 128;
 }
 
+/* Whether the list has the word already; entries are parted by ", ". */
+static int is_listed(const char *word, size_t word_size, const char *skipped) {
+  for (const char *at = skipped; *at;) {
+    const size_t n = strcspn(at, ",");
+    if (n == word_size && !memcmp(at, word, n))
+      return 1;
+    at += n;
+    at += strspn(at, ", ");
+  }
+  return 0;
+}
+
 /* Appends a word to the list of skipped ones, whole or not at all. */
 static void report(const char *word, size_t word_size, char *skipped, size_t size) {
   size_t at = strlen(skipped), comma = at ? 2 : 0;
-  if (at + comma + word_size + 1 > size)
+  if (at + comma + word_size + 1 > size || is_listed(word, word_size, skipped))
     return;
   memcpy(skipped + at, ", ", comma);
   memcpy(skipped + at + comma, word, word_size);
   skipped[at + comma + word_size] = 0;
 }
 
+/* The next word of the prompt: its size, 0 at the end; *token is -1 for an unknown one. */
+static size_t next_word(const struct ms_tokenizer *tokenizer, const char **prompt, int *token) {
+  char lower[64];
+  size_t n = 0;
+  *token = -1;
+  while (**prompt && !is_letter(**prompt))
+    ++*prompt;
+  while (is_letter((*prompt)[n]))
+    n++;
+  if (n && n <= sizeof lower) {
+    for (size_t i = 0; i < n; i++)
+      lower[i] = (*prompt)[i] >= 'A' && (*prompt)[i] <= 'Z' ? (char)((*prompt)[i] + 'a' - 'A') : (*prompt)[i];
+    *token = find(tokenizer, lower, n);
+  }
+  return n;
+}
+
 int ms_tokenizer_run(const struct ms_tokenizer *tokenizer, const char *prompt, int *tokens, char *skipped,
                      size_t size) {
-  int count = 1;
+  int count = 1, token;
+  size_t n;
   for (int i = 0; i < tokenizer->length; i++)
     tokens[i] = i ? tokenizer->pad : tokenizer->bos;
   if (skipped && size)
     skipped[0] = 0;
-  while (*prompt) {
-    char lower[64];
-    size_t n = 0;
-    int token = -1;
-    if (!is_letter(*prompt)) {
-      prompt++;
-      continue;
-    }
-    while (is_letter(prompt[n]))
-      n++;
-    if (n <= sizeof lower) {
-      for (size_t i = 0; i < n; i++)
-        lower[i] = prompt[i] >= 'A' && prompt[i] <= 'Z' ? (char)(prompt[i] + 'a' - 'A') : prompt[i];
-      token = find(tokenizer, lower, n);
-    }
+  for (; (n = next_word(tokenizer, &prompt, &token)); prompt += n) {
     if (token >= 0 && count < tokenizer->length)
       tokens[count++] = token;
-    else if (skipped && size)
+    else if (token < 0 && skipped && size)
       report(prompt, n, skipped, size);
-    prompt += n;
   }
   return count;
+}
+
+int ms_tokenizer_left_out(const struct ms_tokenizer *tokenizer, const char *prompt) {
+  int known = 0, token;
+  size_t n;
+  for (; (n = next_word(tokenizer, &prompt, &token)); prompt += n)
+    known += token >= 0;
+  return known > tokenizer->length - 1 ? known - (tokenizer->length - 1) : 0;
 }

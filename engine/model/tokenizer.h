@@ -23,3 +23,5 @@ void ms_tokenizer_release(struct ms_tokenizer *tokenizer);
 /* See ms_text_tokenize. */
 int ms_tokenizer_run(const struct ms_tokenizer *tokenizer, const char *prompt, int *tokens, char *skipped,
                      size_t size);
+/* See ms_text_left_out. */
+int ms_tokenizer_left_out(const struct ms_tokenizer *tokenizer, const char *prompt);

@@ -200,6 +200,12 @@ static int encode_text(struct run *run, struct ms_error *error) {
              run->model.name, result->skipped_words);
     log_line(run, MS_LOG_WARNING, message);
   }
+  rows = ms_text_left_out(run->model.text, run->job.prompt);
+  if (rows > 0) {
+    snprintf(message, sizeof message, "model \"%s\" reads %d words of a prompt: the last %d are left out",
+             run->model.name, ms_text_length(run->model.text) - 1, rows);
+    log_line(run, MS_LOG_WARNING, message);
+  }
   return 0;
 }
 

@@ -58,12 +58,36 @@ static void remove_states(const char *folder) {
   }
 }
 
+/* Steps of a clip with other settings, which somebody may want to go on with. The same settings lead to the
+ * same steps again, so nothing is lost with those. */
+static int holds_another(const struct ms_state_folder *state) {
+  struct stat info;
+  char path[1200];
+  int steps = 0, other;
+  for (int i = 0; i < STATES; i++) {
+    state_path(path, state->path, state_names[i]);
+    steps |= stat(path, &info) == 0 && info.st_size > 0;
+  }
+  state_path(path, state->path, "job.json");
+  json_t *job = steps ? json_load_file(path, 0, NULL) : NULL;
+  other = json_is_object(job) && hash_settings(job) != state->settings;
+  json_decref(job);
+  return other;
+}
+
 int ms_state_begin(struct ms_state_folder *state, const char *folder, const json_t *job,
                    struct ms_error *error) {
   char path[1200], *text;
   int code = take_folder(state, folder, job, 1, error);
   if (code < 0)
     return code;
+  if (holds_another(state)) {
+    ms_state_end(state, 0);
+    return ms_error_set(error, MS_EOUTPUT,
+                        "\"%.200s\" holds another clip that is not finished: go on with it (--resume), "
+                        "remove that folder, or name another file",
+                        folder);
+  }
   text = json_dumps(job, JSON_INDENT(2));
   if (!text)
     code = ms_error_set(error, MS_ENOMEM, "out of memory");

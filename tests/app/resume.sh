@@ -74,6 +74,12 @@ cp -r spare again
 check "the same prompt and settings may be given" ends 0 generate "$prompt" "${settings[@]}" --resume again -o again.mp4
 check "for the same bytes" cmp straight.mp4 again.mp4
 
+cp -r spare other.mp4.unfinished
+check "another clip does not take the place of one that is not finished" ends 5 generate "a blue star" "${settings[@]}" -o other.mp4
+check "and says what to do" says err 'not finished.*--resume'
+check "nothing of it is lost" ends 0 generate --resume other.mp4.unfinished -o other.mp4
+check "down to the bytes" cmp straight.mp4 other.mp4
+
 # What a power failure may leave of the state that did not wait for the disk
 cp -r spare torn
 : >torn/latest-0.safetensors
