@@ -9,9 +9,8 @@
 #include "msa-scenes.h"
 
 struct args {
-  const char *model, *output, *method, *moments, *sample_prompt, *on_missing_caption, *recipe;
-  int64_t rank, steps, batch, accumulate, frames, seed, save_every, keep, sample_every, warmup,
-      validate_every;
+  const char *model, *output, *method, *sample_prompt, *on_missing_caption, *recipe;
+  int64_t steps, batch, accumulate, frames, seed, save_every, keep, sample_every, warmup, validate_every;
   double lr, ema, validation;
   int size[2], resume, json;
   struct msa_machine_args machine;
@@ -22,12 +21,8 @@ static const struct msa_option options[] = {
      .help = "folder of the new model"},
     {"model", 0, MSA_OPTION_TEXT, offsetof(struct args, model), .argument = "M",
      .help = "name or folder to start from (starter)"},
-    {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|lora|offsets",
-     .help = "all weights, low-rank additions, or the offset heads alone (full)"},
-    {"rank", 0, MSA_OPTION_WHOLE, offsetof(struct args, rank), .argument = "R", .help = "of LoRA (16)",
-     .least = 1, .most = 4096},
-    {"moments", 0, MSA_OPTION_CHOICE, offsetof(struct args, moments), .choices = "32|8bit",
-     .help = "of the optimizer (32)"},
+    {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|offsets",
+     .help = "all weights, or the offset heads alone (full)"},
     {"steps", 0, MSA_OPTION_WHOLE, offsetof(struct args, steps), .argument = "N",
      .help = "in all, steps before --resume included", .least = 1, .most = 1e9},
     {"lr", 0, MSA_OPTION_NUMBER, offsetof(struct args, lr), .argument = "X", .help = "learning rate",
@@ -51,7 +46,7 @@ static const struct msa_option options[] = {
     {"keep", 0, MSA_OPTION_WHOLE, offsetof(struct args, keep), .argument = "N",
      .help = "checkpoints that stay (2)", .least = 1, .most = 1e6},
     {"resume", 0, MSA_OPTION_FLAG, offsetof(struct args, resume),
-     .help = "go on with OUT from its newest checkpoint"},
+     .help = "go on with OUT from its newest checkpoint, with its settings"},
     {"validation", 0, MSA_OPTION_NUMBER, offsetof(struct args, validation), .argument = "X",
      .help = "share of the clips held out", .least = 0, .most = .5},
     {"validate-every", 0, MSA_OPTION_WHOLE, offsetof(struct args, validate_every), .argument = "N",
@@ -70,16 +65,40 @@ static const struct msa_option options[] = {
     {0},
 };
 
+/* What is not given stays unsaid, so that a run that goes on keeps its own. */
 static void fill_job(const struct args *args, struct ms_train_job *job) {
+  const struct {
+    int given;
+    enum ms_train_setting setting;
+  } said[] = {
+      {args->model != NULL, MS_SETTING_MODEL},
+      {args->method != NULL, MS_SETTING_METHOD},
+      {args->steps > 0, MS_SETTING_STEPS},
+      {args->lr > 0, MS_SETTING_LR},
+      {args->warmup >= 0, MS_SETTING_WARMUP},
+      {args->batch > 0, MS_SETTING_BATCH},
+      {args->accumulate > 0, MS_SETTING_ACCUMULATE},
+      {args->size[0] > 0, MS_SETTING_SIZE},
+      {args->frames > 0, MS_SETTING_FRAMES},
+      {args->ema >= 0, MS_SETTING_EMA},
+      {args->seed >= 0, MS_SETTING_SEED},
+      {args->save_every > 0, MS_SETTING_SAVE_EVERY},
+      {args->keep > 0, MS_SETTING_KEEP},
+      {args->validation >= 0, MS_SETTING_VALIDATION},
+      {args->validate_every > 0, MS_SETTING_VALIDATE_EVERY},
+      {args->sample_prompt != NULL, MS_SETTING_SAMPLE_PROMPT},
+      {args->sample_every > 0, MS_SETTING_SAMPLE_EVERY},
+      {args->on_missing_caption != NULL, MS_SETTING_MISSING_CAPTION},
+  };
+  job->unsaid = ~0u;
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+    if (said[i].given)
+      job->unsaid &= ~(1u << said[i].setting);
   job->output = args->output;
+  if (args->model)
+    job->model = args->model;
   if (args->method)
-    job->method = !strcmp(args->method, "lora")      ? MS_METHOD_LORA
-                  : !strcmp(args->method, "offsets") ? MS_METHOD_OFFSETS
-                                                     : MS_METHOD_FULL;
-  if (args->rank)
-    job->rank = (int)args->rank;
-  if (args->moments)
-    job->moment_bits = !strcmp(args->moments, "8bit") ? 8 : 32;
+    job->method = !strcmp(args->method, "offsets") ? MS_METHOD_OFFSETS : MS_METHOD_FULL;
   if (args->steps)
     job->steps = args->steps;
   if (args->lr > 0)
@@ -177,7 +196,6 @@ static int run_job(const struct args *args, const char *folder, const struct ms_
   ms_train_job_init(&job);
   fill_job(args, &job);
   job.dataset = folder;
-  job.model = args->model;
   return ms_train(&job, NULL, machine, hooks, result, error);
 }
 
@@ -208,7 +226,7 @@ static void tell_sample(void *data, int64_t step, const char *prompt, const char
 }
 
 static int run(const struct msa_command *command, int argc, char **argv) {
-  struct args args = {.model = "starter", .seed = -1, .ema = -1, .validation = -1, .warmup = -1};
+  struct args args = {.seed = -1, .ema = -1, .validation = -1, .warmup = -1};
   struct msa_output output;
   struct ms_error error = {0};
   struct ms_machine machine;

@@ -15,6 +15,28 @@
 enum ms_train_method { MS_METHOD_FULL, MS_METHOD_LORA, MS_METHOD_OFFSETS };
 enum ms_missing_caption { MS_CAPTION_ERROR, MS_CAPTION_EMPTY, MS_CAPTION_SKIP };
 
+/* Settings that a run that goes on knows itself. */
+enum ms_train_setting {
+  MS_SETTING_METHOD,
+  MS_SETTING_SIZE,
+  MS_SETTING_FRAMES,
+  MS_SETTING_BATCH,
+  MS_SETTING_ACCUMULATE,
+  MS_SETTING_LR,
+  MS_SETTING_WARMUP,
+  MS_SETTING_EMA,
+  MS_SETTING_SEED,
+  MS_SETTING_STEPS,
+  MS_SETTING_SAVE_EVERY,
+  MS_SETTING_KEEP,
+  MS_SETTING_VALIDATION,
+  MS_SETTING_VALIDATE_EVERY,
+  MS_SETTING_SAMPLE_PROMPT,
+  MS_SETTING_SAMPLE_EVERY,
+  MS_SETTING_MISSING_CAPTION,
+  MS_SETTING_MODEL
+};
+
 #define MS_TRAIN_MAX_BUCKETS 16
 
 /* One size of clips that a run trains at. */
@@ -53,6 +75,7 @@ struct ms_train_job {
   int64_t save_every, sample_every, validate_every; /* 0: never (save: only at the end) */
   int keep;                                         /* checkpoints that stay */
   int resume;
+  unsigned unsaid; /* bits 1 << enum ms_train_setting: with resume these are taken from the run's run.json */
   double validation;        /* share of the clips held out, at least one clip if there are three or more */
   int64_t validation_clips; /* at most so many; 0: no limit */
   const char *sample_prompt;
@@ -71,10 +94,12 @@ struct ms_train_result {
 
 /* source NULL: the folder job->dataset. A stopped run (cancel) saves a checkpoint first and returns
  * MS_ECANCELLED; the message says at which step and how to go on. Before any work: MS_EUSAGE (settings that
- * cannot be; with resume a total of steps that the run has passed), MS_EINPUT (model, clips), MS_EBUDGET
- * (names the resource, by how much it falls short, and the nearest settings that fit), MS_EOUTPUT (the
- * folder; another run writes it). A damaged checkpoint is told to hooks->log and the one before taken. Sample
- * clips change no bit of the training, and one that cannot be made is told and left out. */
+ * cannot be; with resume a total of steps that the run has passed, or a
+ * method, size, number of frames, batch, accumulate, lr, warmup, ema or seed that is not the run's),
+ * MS_EINPUT (model, clips), MS_EBUDGET (names the resource, by how much it falls short, and the nearest
+ * settings that fit), MS_EOUTPUT (the folder; another run writes it). A damaged checkpoint is told to
+ * hooks->log and the one before taken. Sample clips change no bit of the training, and one that cannot be
+ * made is told and left out. */
 int ms_train(const struct ms_train_job *job, const struct ms_clip_source *source,
              const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result,
              struct ms_error *error);

@@ -58,24 +58,6 @@ void ms_train_output_close(const char *output, int lock) {
   ms_folder_unlock(output, lock);
 }
 
-static int write_run_json(const struct ms_train_job *job, const char *model_folder, struct ms_error *error) {
-  json_t *root = json_pack(
-      "{s:s, s:s, s:s, s:s?, s:s?, s:I, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "program", "megaslide",
-      "model", model_folder, "method", job->method == MS_METHOD_OFFSETS ? "offsets" : "full", "dataset",
-      job->dataset, "recipe", job->recipe, "steps", (json_int_t)job->steps, "lr", job->lr, "batch",
-      job->batch, "accumulate", job->accumulate, "width", job->width, "height", job->height, "frames",
-      job->frames, "seed", (json_int_t)job->seed, "ema", job->ema);
-  char path[1200], *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-  int code;
-  json_decref(root);
-  if (!text)
-    return ms_error_set(error, MS_ENOMEM, "out of memory while writing run.json");
-  snprintf(path, sizeof path, "%s/run.json", job->output);
-  code = ms_file_write_all(path, text, strlen(text), error);
-  free(text);
-  return code;
-}
-
 int ms_train_output_parts(const struct ms_model *model, const char *model_folder,
                           const struct ms_train_job *job, struct ms_error *error) {
   static const unsigned parts[] = {MS_MODEL_CODEC, MS_MODEL_TEXT};
@@ -98,8 +80,6 @@ int ms_train_output_parts(const struct ms_model *model, const char *model_folder
   }
   if (code == 0)
     code = ms_model_write_json(root, job->output, error);
-  if (code == 0)
-    code = write_run_json(job, model_folder, error);
   json_decref(root);
   return code;
 }

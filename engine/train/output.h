@@ -1,4 +1,4 @@
-/* The output folder of a run: model.json, the parts that are not trained, run.json. */
+/* The output folder of a run: model.json, the parts that are not trained. */
 #pragma once
 #include "model/model.h"
 #include "ms-train.h"
@@ -9,8 +9,7 @@
 int ms_train_output_open(const char *output, int resume, int *lock, struct ms_error *error);
 /* Gives the lock back; -1: nothing. */
 void ms_train_output_close(const char *output, int lock);
-/* Copies codec and text encoder of the model's folder, writes model.json (named after the output) and
- * run.json. */
+/* Copies codec and text encoder of the model's folder, writes model.json (named after the output). */
 int ms_train_output_parts(const struct ms_model *model, const char *model_folder,
                           const struct ms_train_job *job, struct ms_error *error);
 /* Removes what output_open and output_parts made, if nothing else is in the folder. */

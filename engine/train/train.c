@@ -17,6 +17,7 @@
 #include "train/loop.h"
 #include "train/memory.h"
 #include "train/output.h"
+#include "train/run-file.h"
 
 void ms_train_job_init(struct ms_train_job *job) {
   *job = (struct ms_train_job){.model = "starter",
@@ -69,12 +70,18 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   struct ms_compute compute = {0};
   struct ms_model model = {0};
   struct ms_train_clips clips;
+  json_t *kept = NULL;
   size_t planned = 0;
   char folder[1024];
   int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0, lock = -1;
   memset(result, 0, sizeof *result);
   if (code == 0 && (!job.output || !job.output[0]))
     code = ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
+  if (code == 0 && job.resume) {
+    code = ms_run_file_take(&job, &kept, error);
+    if (code == 0)
+      code = ms_train_check_job(&job, error);
+  }
   if (code == 0)
     code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)
@@ -112,6 +119,10 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     code = ms_model_load(&model, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, error);
   if (code == 0)
     code = ms_train_output_parts(&model, folder, &job, error);
+  if (code == 0) {
+    ms_run_file_compare_clips(kept, &source, hooks);
+    code = ms_run_file_write(&job, folder, &source, error);
+  }
   if (code == 0)
     code = ms_train_loop(&model, &job, &source, machine, hooks, result, error);
   result->planned_host_bytes = planned;
@@ -123,5 +134,6 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   ms_compute_release(&compute);
   if (own_source)
     source.close(source.data);
+  json_decref(kept);
   return code;
 }

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Training that goes on: with the settings of its own, which may not be changed, and with words about clips that
+# came or went and a loss that grew. TAP.
+#   train.sh PROGRAM
+set -u
+program=$(readlink -f "$1")
+. "$(dirname "$(readlink -f "$0")")/shell.sh"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export XDG_DATA_HOME=$folder/data HOME=$folder
+cd "$folder" || exit 99
+
+check "clips" ends 0 render-scenes -o clips --clips 4 --size 64x64 --frames 5 --seed 5
+own=(--size 64x64 --frames 5 --batch 1 --accumulate 2 --lr 1e-4 --warmup 3 --ema 0.9 --seed 7 --validation 0.25)
+check "a run of two steps" ends 0 train clips -o run "${own[@]}" --save-every 1 --validate-every 2 --steps 2
+check "and the same" cp -r run other
+check "goes on to four, told nothing else" ends 0 train clips -o run --resume --steps 4
+check "another, told everything" ends 0 train clips -o other --resume "${own[@]}" --save-every 1 --validate-every 2 --steps 4
+check "they have the same weights" cmp run/dit.safetensors other/dit.safetensors
+check "and the same settings" cmp run/run.json other/run.json
+check "the run's" grep -q '"warmup": 3' run/run.json
+refuses() { # refuses FLAG VALUE PATTERN
+  ends 2 train clips -o run --resume --steps 5 "--$1" "$2" && says err "--$1 $3.*--$1 $2"
+}
+check "another method is refused" refuses method offsets full
+check "another size" refuses size 96x64 64x64
+check "other frames" refuses frames 9 5
+check "another batch" refuses batch 2 1
+check "another accumulate" refuses accumulate 1 2
+check "another rate" refuses lr 0.001 0.0001
+check "another warm-up" refuses warmup 4 3
+check "another average" refuses ema 0 0.9
+check "another seed" refuses seed 8 7
+check "the run is as it was" cmp run/dit.safetensors other/dit.safetensors
+check "too few steps are refused" ends 2 train clips -o run --resume --steps 3
+
+sed -i '/"warmup"/d; /"clips": \[/,/\]/d; /"model"/s/,$//' run/run.json
+check "a run that kept less goes on" ends 0 train clips -o run --resume --steps 4
+sed -i 's/"batch": 1/"batch": "one"/' run/run.json
+check "one that kept nonsense does not" ends 3 train clips -o run --resume
+check "and says what" says err '"batch"'
+check "help does not offer what is not there" sh -c "'$program' train --help | grep -Eq 'lora|--rank|--moments'; [ \$? = 1 ]"
+check "which is refused" ends 2 train clips -o none --method lora
+check "and explained" says err 'lora.*full.offsets'
+finish
