@@ -208,9 +208,12 @@ static void tell_result(struct msa_output *output, const char *folder, const str
                 "seconds", r->seconds, "flops_per_second", r->flops_per_second);
   json_object_set_new(result, "first_validation_loss", msa_json_number(r->first_validation_loss));
   json_object_set_new(result, "planned_host_bytes", json_integer((json_int_t)r->planned_host_bytes));
+  if (r->caution[0])
+    json_object_set_new(result, "caution", json_string(r->caution));
   msa_output_event(output, "result", result);
-  msa_output_say(output, "%s: %lld steps, loss %.4f, %.3f s a step, %.0f tokens a second", folder,
-                 (long long)r->steps, r->loss, r->seconds_per_step, r->tokens_per_second);
+  msa_output_say(output, "%s: %lld steps, loss %.4f, %.3f s a step, %.0f tokens a second%s%s", folder,
+                 (long long)r->steps, r->loss, r->seconds_per_step, r->tokens_per_second,
+                 r->caution[0] ? "; " : "", r->caution);
   if (isfinite(r->validation_loss) && isfinite(r->first_validation_loss))
     msa_output_say(output, "loss on held-out clips: %.4f before, %.4f after", r->first_validation_loss,
                    r->validation_loss);

@@ -88,6 +88,7 @@ struct ms_train_result {
   int64_t steps;
   double loss, validation_loss, first_validation_loss; /* NaN: none */
   double seconds, seconds_per_step, tokens_per_second;
+  char caution[160];                          /* "", or that the loss has grown: also told to hooks->log */
   double flops_per_second;                    /* model FLOPs, without recomputation */
   size_t peak_host_bytes, planned_host_bytes; /* as measured, and as computed before the work began */
 };

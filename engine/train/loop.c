@@ -24,6 +24,9 @@
 
 #define STREAM_BUCKET ((uint64_t)4 << 40)
 #define BAD_STEPS_IN_A_ROW 3
+/* A loss that ends so many times above the first, or above so much, has left what can be learned. */
+#define GROWN_TIMES 10
+#define LOSS_BEYOND 1e4
 /* Noise levels of the validation loss. */
 static const double validation_sigmas[MS_VALIDATION_SAMPLES] = {0.15, 0.4, 0.65, 0.9};
 
@@ -451,6 +454,21 @@ static int begin(struct loop *loop, struct ms_error *error) {
   return code;
 }
 
+/* After the last step. */
+static void caution(struct loop *loop) {
+  struct ms_train_result *result = loop->result;
+  double first = loop->at.first_validation_loss, last = result->validation_loss, loss = loop->at.loss;
+  size_t size = sizeof result->caution;
+  if (isfinite(first) && isfinite(last) && (last > GROWN_TIMES * first || last > LOSS_BEYOND))
+    snprintf(result->caution, size, "the loss has grown from %.4g to %.4g: try a smaller --lr", first, last);
+  else if (loss > LOSS_BEYOND && isfinite(first))
+    snprintf(result->caution, size, "the loss has grown from %.4g to %.4g: try a smaller --lr", first, loss);
+  else if (loss > LOSS_BEYOND)
+    snprintf(result->caution, size, "the loss has grown to %.4g: try a smaller --lr", loss);
+  if (result->caution[0])
+    log_line(loop, MS_LOG_WARNING, result->caution);
+}
+
 static void finish(struct loop *loop) {
   struct ms_train_result *result = loop->result;
   double steps = result->steps ? (double)result->steps : 1,
@@ -545,6 +563,8 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
   }
   if (code == 0)
     code = patiently(loop, write_weights, (uint64_t)ms_dit_params(model->dit)->total * 2, &why);
+  if (code == 0 && result->steps > 0)
+    caution(loop);
   if (code == MS_ECANCELLED)
     stop(loop, &why);
   if (code < 0)

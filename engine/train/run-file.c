@@ -236,11 +236,10 @@ void ms_run_file_compare_clips(const json_t *kept, const struct ms_clip_source *
     }
   }
   if (gone || added) {
-    snprintf(
-        message, sizeof message,
-        "the clips are not those that the run has trained on so far: %lld of %lld are gone, %lld are new; "
-        "it goes on with the %lld that are there",
-        (long long)gone, (long long)before, (long long)added, (long long)source->count);
+    snprintf(message, sizeof message,
+             "the clips are not those that the run has trained on so far (gone: %lld of %lld, new: %lld); "
+             "it goes on with the %lld that are there",
+             (long long)gone, (long long)before, (long long)added, (long long)source->count);
     hooks->log(hooks->data, MS_LOG_WARNING, message);
   }
   free(now);

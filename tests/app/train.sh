@@ -42,4 +42,16 @@ check "and says what" says err '"batch"'
 check "help does not offer what is not there" sh -c "'$program' train --help | grep -Eq 'lora|--rank|--moments'; [ \$? = 1 ]"
 check "which is refused" ends 2 train clips -o none --method lora
 check "and explained" says err 'lora.*full.offsets'
+
+check "a rate that is too high ends all the same" ends 0 train clips -o wild --size 64x64 --frames 5 --batch 1 --validation 0.25 --warmup 0 --steps 6 --lr 5 --ema 0
+check "with a warning" says err 'loss has grown from [0-9.]+ to [0-9.e+]+: try a smaller --lr'
+check "in the result too" says out 'wild: 6 steps.*the loss has grown from'
+check "one that is not, without" sh -c "'$program' train clips -o tame --size 64x64 --frames 5 --batch 1 --steps 1 2>&1 | grep -q grown; [ \$? = 1 ]"
+
+rm clips/0001.* clips/0002.*
+cp clips/0003.mp4 clips/fresh.mp4
+cp clips/0003.txt clips/fresh.txt
+check "clips that came and went" ends 0 train clips -o other --resume --steps 5
+check "are counted" says err 'gone: 2 of 4, new: 1'
+check "once" sh -c "'$program' train clips -o other --resume --steps 6 2>&1 | grep -q 'gone: '; [ \$? = 1 ]"
 finish
