@@ -15,6 +15,17 @@ gboolean msa_library_trash_finish(MsaLibrary *library, GAsyncResult *result, GEr
 void msa_library_restore_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback,
                                gpointer data);
 gboolean msa_library_restore_finish(MsaLibrary *library, GAsyncResult *result, GError **error);
+/* The same for many clips (GPtrArray of MsaClip, not kept): the list changes once for them all. Finish tells
+ * in *moved (may be NULL) how many were, and returns FALSE with the first error if there was one. Moves take
+ * turns: a restore that is asked for while its clips are on their way brings all of them back. */
+void msa_library_trash_many_async(MsaLibrary *library, GPtrArray *clips, GAsyncReadyCallback callback,
+                                  gpointer data);
+gboolean msa_library_trash_many_finish(MsaLibrary *library, GAsyncResult *result, guint *moved,
+                                       GError **error);
+void msa_library_restore_many_async(MsaLibrary *library, GPtrArray *clips, GAsyncReadyCallback callback,
+                                    gpointer data);
+gboolean msa_library_restore_many_finish(MsaLibrary *library, GAsyncResult *result, guint *moved,
+                                         GError **error);
 /* Looks into a file that was dropped: the settings with which it was made, if it carries any, and what of
  * them this machine cannot reproduce (`notes`: sentences, NULL-terminated, may be empty). Does not add it. */
 typedef struct MsaDropped {

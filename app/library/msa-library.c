@@ -14,6 +14,7 @@
 #include "library/trash.h"
 
 #define PROMPTS 200 /* as many as the store keeps */
+#define AT_ONCE 32  /* files that are moved before the store hears of them */
 
 struct _MsaLibrary {
   GObject parent;
@@ -21,6 +22,7 @@ struct _MsaLibrary {
   char *user_models, *trash;
   GPtrArray *clips;   /* of MsaClip, newest first */
   GPtrArray *prompts; /* of char *, newest first, ends in NULL */
+  GQueue moves;       /* of GTask: clips on their way into the trash or out; the first is under way */
 };
 
 enum { PROMPTS_CHANGED, SIGNALS };
@@ -153,20 +155,70 @@ static gboolean is_newer(MsaClip *a, MsaClip *b) {
   return x != y ? x > y : msa_clip_get_id(a) > msa_clip_get_id(b);
 }
 
-/* Takes the reference. */
-static void put_in_place(MsaLibrary *library, MsaClip *clip) {
+static gint newer_first(gconstpointer a, gconstpointer b) {
+  MsaClip *x = *(MsaClip *const *)a, *y = *(MsaClip *const *)b;
+  return x == y ? 0 : is_newer(x, y) ? -1 : 1;
+}
+
+/* Takes the array. What differs is told of as one change, however many clips it is: lists that are made from
+ * this one go through all they have at each. */
+static void set_clips(MsaLibrary *library, GPtrArray *clips) {
+  g_autoptr(GPtrArray) old = library->clips;
+  guint before = 0, removed = old->len, added = clips->len;
+  while (before < removed && before < added && old->pdata[before] == clips->pdata[before])
+    before++;
+  while (removed > before && added > before && old->pdata[removed - 1] == clips->pdata[added - 1]) {
+    removed--;
+    added--;
+  }
+  library->clips = clips;
+  if (removed > before || added > before)
+    g_list_model_items_changed(G_LIST_MODEL(library), before, removed - before, added - before);
+}
+
+/* Puts clips where their dates say; those that are listed stay where they are. Sorts the array. */
+static void put_in_place(MsaLibrary *library, GPtrArray *clips) {
+  const GPtrArray *old = library->clips;
+  g_autoptr(GHashTable) listed = g_hash_table_new(NULL, NULL);
+  GPtrArray *all = g_ptr_array_new_full(old->len + clips->len, g_object_unref);
   guint position = 0;
-  while (position < library->clips->len && !is_newer(clip, library->clips->pdata[position]))
-    position++;
-  g_ptr_array_insert(library->clips, (int)position, clip);
-  g_list_model_items_changed(G_LIST_MODEL(library), position, 0, 1);
+  for (guint i = 0; i < old->len; i++)
+    g_hash_table_add(listed, old->pdata[i]);
+  g_ptr_array_sort(clips, newer_first);
+  for (guint i = 0; i < clips->len; i++) {
+    if (g_hash_table_contains(listed, clips->pdata[i]))
+      continue;
+    while (position < old->len && !is_newer(clips->pdata[i], old->pdata[position]))
+      g_ptr_array_add(all, g_object_ref(old->pdata[position++]));
+    g_ptr_array_add(all, g_object_ref(clips->pdata[i]));
+  }
+  while (position < old->len)
+    g_ptr_array_add(all, g_object_ref(old->pdata[position++]));
+  set_clips(library, all);
+}
+
+/* Returns those that were in the list: the others are on their way out already. */
+static GPtrArray *take_out(MsaLibrary *library, const GPtrArray *clips) {
+  const GPtrArray *old = library->clips;
+  g_autoptr(GHashTable) leaving = g_hash_table_new(NULL, NULL);
+  GPtrArray *kept = g_ptr_array_new_full(old->len, g_object_unref);
+  GPtrArray *out = g_ptr_array_new_with_free_func(g_object_unref);
+  for (guint i = 0; i < clips->len; i++)
+    g_hash_table_add(leaving, clips->pdata[i]);
+  for (guint i = 0; i < old->len; i++)
+    g_ptr_array_add(g_hash_table_contains(leaving, old->pdata[i]) ? out : kept, g_object_ref(old->pdata[i]));
+  set_clips(library, kept);
+  return out;
 }
 
 MsaClip *msa_library_insert(MsaLibrary *library, const struct msa_clip_row *row) {
   MSA_ASSERT_MAIN();
+  g_autoptr(GPtrArray) one = g_ptr_array_new();
   MsaClip *clip = msa_clip_new(row);
-  put_in_place(library, clip);
-  return clip;
+  g_ptr_array_add(one, clip);
+  put_in_place(library, one);
+  g_object_unref(clip);
+  return clip; /* the list has it */
 }
 
 void msa_library_set_starred(MsaLibrary *library, MsaClip *clip, gboolean starred) {
@@ -177,154 +229,213 @@ void msa_library_set_starred(MsaLibrary *library, MsaClip *clip, gboolean starre
   msa_clip_set_starred(clip, starred);
 }
 
-/* Trash and restore: the file on a worker, then the store, then the list. */
+/* Trash and restore: the files on a worker, then the store, then the list. Moves of clips take turns, so that
+ * one that is undone while it goes on is undone whole. */
 struct move {
-  MsaClip *clip;
-  char *trash;    /* our own, used where the disk has none */
-  char *location; /* where it lies in the trash */
+  GPtrArray *clips; /* of MsaClip */
+  gboolean back;    /* out of the trash */
+  char *trash;      /* our own, used where the disk has none */
+  char **locations; /* by clip: where it lies in the trash; NULL: it is not there */
+  GError **errors;  /* by clip; NULL: none */
+  guint from, next; /* the clips that the worker has */
+  guint left;       /* answers of the store that are awaited, and one while the worker goes on */
 };
 
 static void move_free(gpointer data) {
   struct move *move = data;
-  g_object_unref(move->clip);
+  for (guint i = 0; i < move->clips->len; i++) {
+    g_free(move->locations[i]);
+    g_clear_error(&move->errors[i]);
+  }
+  g_ptr_array_unref(move->clips);
+  g_free(move->locations);
+  g_free(move->errors);
   g_free(move->trash);
-  g_free(move->location);
   g_free(move);
 }
 
-static GTask *move_new(MsaLibrary *library, MsaClip *clip, gpointer tag, GAsyncReadyCallback callback,
-                       gpointer data) {
-  GTask *task = g_task_new(library, NULL, callback, data);
-  struct move *move = g_new0(struct move, 1);
-  move->clip = g_object_ref(clip);
-  move->trash = g_strdup(library->trash);
-  move->location = g_strdup(msa_clip_get_trashed(clip));
-  g_task_set_source_tag(task, tag);
-  g_task_set_task_data(task, move, move_free);
-  return task;
-}
-
-/* The file could not be moved, or the store not told: the clip is shown again. */
-static void trash_failed(GTask *task, GError *error) {
-  const struct move *move = g_task_get_task_data(task);
-  put_in_place(g_task_get_source_object(task), g_object_ref(move->clip));
-  g_task_return_error(task, error);
-}
-
-static void trashed_cb(GObject *source, GAsyncResult *result, gpointer data) {
-  g_autoptr(GTask) task = data;
-  const struct move *move = g_task_get_task_data(task);
-  GError *error = NULL;
-  if (!msa_store_set_trashed_finish(result, &error)) {
-    trash_failed(task, error);
-    return;
+static void move_work(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
+  struct move *move = data;
+  for (guint i = move->from; i < move->next; i++) {
+    const char *path = msa_clip_get_path(move->clips->pdata[i]);
+    if (!move->back)
+      move->locations[i] = msa_trash_move(path, move->trash, &move->errors[i]);
+    else if (move->locations[i])
+      msa_trash_restore(move->locations[i], path, &move->errors[i]);
   }
-  msa_clip_set_trashed(move->clip, move->location);
   g_task_return_boolean(task, TRUE);
 }
 
-static void trash_work(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
-  struct move *move = data;
-  GError *error = NULL;
-  move->location = msa_trash_move(msa_clip_get_path(move->clip), move->trash, &error);
-  if (move->location)
-    g_task_return_boolean(task, TRUE);
+static void move_begin(MsaLibrary *library);
+
+/* Clips that could not be moved away are shown again, as are those that are back. */
+static void move_end(GTask *whole) {
+  g_autoptr(MsaLibrary) library = g_object_ref(g_task_get_source_object(whole));
+  g_autoptr(GPtrArray) shown = g_ptr_array_new();
+  const struct move *move = g_task_get_task_data(whole);
+  const GError *error = NULL;
+  for (guint i = 0; i < move->clips->len; i++) {
+    if (move->back ? move->locations[i] && !move->errors[i] : move->errors[i] != NULL)
+      g_ptr_array_add(shown, move->clips->pdata[i]);
+    if (!error)
+      error = move->errors[i];
+  }
+  put_in_place(library, shown);
+  if (error)
+    g_task_return_error(whole, g_error_copy(error));
   else
-    g_task_return_error(task, error);
+    g_task_return_boolean(whole, TRUE);
+  g_object_unref(g_queue_pop_head(&library->moves));
+  move_begin(library);
 }
 
-static void trash_moved_cb(GObject *source, GAsyncResult *result, gpointer data) {
-  g_autoptr(GTask) task = data;
-  const struct move *moved = g_task_get_task_data(G_TASK(result));
-  struct move *move = g_task_get_task_data(task);
-  GError *error = NULL;
-  if (!g_task_propagate_boolean(G_TASK(result), &error)) {
-    trash_failed(task, error);
-    return;
+static void move_answered(GTask *whole) {
+  struct move *move = g_task_get_task_data(whole);
+  if (--move->left == 0)
+    move_end(whole);
+}
+
+struct told {
+  GTask *whole;
+  guint clip;
+};
+
+static void told_cb(GObject *source, GAsyncResult *result, gpointer data) {
+  struct told *told = data;
+  struct move *move = g_task_get_task_data(told->whole);
+  MsaClip *clip = move->clips->pdata[told->clip];
+  if (msa_store_set_trashed_finish(result, &move->errors[told->clip])) {
+    if (move->back)
+      msa_clip_set_missing(clip, !*move->locations[told->clip]);
+    msa_clip_set_trashed(clip, move->back ? NULL : move->locations[told->clip]);
   }
-  move->location = g_strdup(moved->location);
-  if (!is_open(MSA_LIBRARY(source), task))
+  move_answered(told->whole);
+  g_object_unref(told->whole);
+  g_free(told);
+}
+
+static void moved_cb(GObject *source, GAsyncResult *result, gpointer data);
+
+/* The store hears of each few, so that little is left untold if the program ends meanwhile. */
+static void move_some(GTask *whole) {
+  g_autoptr(GTask) task = g_task_new(g_task_get_source_object(whole), NULL, moved_cb, whole);
+  struct move *move = g_task_get_task_data(whole);
+  move->from = move->next;
+  move->next = MIN(move->from + AT_ONCE, move->clips->len);
+  g_task_set_task_data(task, move, NULL);
+  g_task_run_in_thread(task, move_work);
+}
+
+static void moved_cb(GObject *source, GAsyncResult *result, gpointer data) {
+  MsaLibrary *library = MSA_LIBRARY(source);
+  GTask *whole = data;
+  struct move *move = g_task_get_task_data(whole);
+  if (!library->store) {
+    for (guint i = move->from; i < move->clips->len; i++)
+      if (!move->errors[i])
+        g_set_error_literal(&move->errors[i], MSA_ERROR, MSA_ERROR_STORE, _("The library is closed."));
+    move->next = move->clips->len;
+  }
+  for (guint i = move->from; i < move->next; i++)
+    if (move->locations[i] && !move->errors[i]) {
+      struct told *told = g_new0(struct told, 1);
+      told->whole = g_object_ref(whole);
+      told->clip = i;
+      move->left++;
+      msa_store_set_trashed_async(library->store, msa_clip_get_id(move->clips->pdata[i]),
+                                  move->back ? NULL : move->locations[i], told_cb, told);
+    }
+  if (move->next < move->clips->len)
+    move_some(whole);
+  else
+    move_answered(whole);
+}
+
+/* The next one's turn. */
+static void move_begin(MsaLibrary *library) {
+  GTask *whole = g_queue_peek_head(&library->moves);
+  struct move *move = whole ? g_task_get_task_data(whole) : NULL;
+  if (!whole)
     return;
-  msa_store_set_trashed_async(MSA_LIBRARY(source)->store, msa_clip_get_id(move->clip), move->location,
-                              trashed_cb, g_steal_pointer(&task));
+  move->left = 1;
+  for (guint i = 0; move->back && i < move->clips->len; i++)
+    move->locations[i] = g_strdup(msa_clip_get_trashed(move->clips->pdata[i]));
+  move_some(whole);
+}
+
+/* Takes the array. */
+static void move_add(MsaLibrary *library, GPtrArray *clips, gboolean back, GAsyncReadyCallback callback,
+                     gpointer data) {
+  GTask *whole = g_task_new(library, NULL, callback, data);
+  struct move *move = g_new0(struct move, 1);
+  move->clips = clips;
+  move->back = back;
+  move->trash = g_strdup(library->trash);
+  move->locations = g_new0(char *, clips->len + 1);
+  move->errors = g_new0(GError *, clips->len + 1);
+  g_task_set_source_tag(whole, move_add);
+  g_task_set_task_data(whole, move, move_free);
+  g_queue_push_tail(&library->moves, whole);
+  if (library->moves.length == 1)
+    move_begin(library);
+}
+
+static gboolean move_finish(GAsyncResult *result, guint *moved, GError **error) {
+  g_return_val_if_fail(g_async_result_is_tagged(result, move_add), FALSE);
+  const struct move *move = g_task_get_task_data(G_TASK(result));
+  if (moved) {
+    *moved = 0;
+    for (guint i = 0; i < move->clips->len; i++)
+      *moved += move->locations[i] && !move->errors[i];
+  }
+  return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+void msa_library_trash_many_async(MsaLibrary *library, GPtrArray *clips, GAsyncReadyCallback callback,
+                                  gpointer data) {
+  MSA_ASSERT_MAIN();
+  move_add(library, take_out(library, clips), FALSE, callback, data);
+}
+
+gboolean msa_library_trash_many_finish(MsaLibrary *library, GAsyncResult *result, guint *moved,
+                                       GError **error) {
+  return move_finish(result, moved, error);
+}
+
+void msa_library_restore_many_async(MsaLibrary *library, GPtrArray *clips, GAsyncReadyCallback callback,
+                                    gpointer data) {
+  MSA_ASSERT_MAIN();
+  GPtrArray *own = g_ptr_array_new_full(clips->len, g_object_unref);
+  for (guint i = 0; i < clips->len; i++)
+    g_ptr_array_add(own, g_object_ref(clips->pdata[i]));
+  move_add(library, own, TRUE, callback, data);
+}
+
+gboolean msa_library_restore_many_finish(MsaLibrary *library, GAsyncResult *result, guint *moved,
+                                         GError **error) {
+  return move_finish(result, moved, error);
 }
 
 void msa_library_trash_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback,
                              gpointer data) {
-  GTask *whole = move_new(library, clip, msa_library_trash_async, callback, data);
-  guint position;
-  MSA_ASSERT_MAIN();
-  if (!g_ptr_array_find(library->clips, clip, &position)) { /* it is on its way there already */
-    g_task_return_boolean(whole, TRUE);
-    g_object_unref(whole);
-    return;
-  }
-  g_autoptr(GTask) task = move_new(library, clip, trash_work, trash_moved_cb, whole);
-  g_ptr_array_remove_index(library->clips, position);
-  g_list_model_items_changed(G_LIST_MODEL(library), position, 1, 0);
-  g_task_run_in_thread(task, trash_work);
+  g_autoptr(GPtrArray) one = g_ptr_array_new();
+  g_ptr_array_add(one, clip);
+  msa_library_trash_many_async(library, one, callback, data);
 }
 
 gboolean msa_library_trash_finish(MsaLibrary *library, GAsyncResult *result, GError **error) {
-  g_return_val_if_fail(g_async_result_is_tagged(result, msa_library_trash_async), FALSE);
-  return g_task_propagate_boolean(G_TASK(result), error);
-}
-
-static void restored_cb(GObject *source, GAsyncResult *result, gpointer data) {
-  g_autoptr(GTask) task = data;
-  MsaLibrary *library = g_task_get_source_object(task);
-  const struct move *move = g_task_get_task_data(task);
-  GError *error = NULL;
-  if (!msa_store_set_trashed_finish(result, &error)) {
-    g_task_return_error(task, error);
-    return;
-  }
-  msa_clip_set_missing(move->clip, !*move->location);
-  msa_clip_set_trashed(move->clip, NULL);
-  if (!g_ptr_array_find(library->clips, move->clip, NULL))
-    put_in_place(library, g_object_ref(move->clip));
-  g_task_return_boolean(task, TRUE);
-}
-
-static void restore_work(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
-  const struct move *move = data;
-  GError *error = NULL;
-  if (msa_trash_restore(move->location, msa_clip_get_path(move->clip), &error))
-    g_task_return_boolean(task, TRUE);
-  else
-    g_task_return_error(task, error);
-}
-
-static void restore_moved_cb(GObject *source, GAsyncResult *result, gpointer data) {
-  g_autoptr(GTask) task = data;
-  const struct move *move = g_task_get_task_data(task);
-  GError *error = NULL;
-  if (!g_task_propagate_boolean(G_TASK(result), &error)) {
-    g_task_return_error(task, error);
-    return;
-  }
-  if (!is_open(MSA_LIBRARY(source), task))
-    return;
-  msa_store_set_trashed_async(MSA_LIBRARY(source)->store, msa_clip_get_id(move->clip), NULL, restored_cb,
-                              g_steal_pointer(&task));
+  return move_finish(result, NULL, error);
 }
 
 void msa_library_restore_async(MsaLibrary *library, MsaClip *clip, GAsyncReadyCallback callback,
                                gpointer data) {
-  MSA_ASSERT_MAIN();
-  GTask *whole = move_new(library, clip, msa_library_restore_async, callback, data);
-  if (!msa_clip_get_trashed(clip)) { /* it never left */
-    g_task_return_boolean(whole, TRUE);
-    g_object_unref(whole);
-    return;
-  }
-  g_autoptr(GTask) task = move_new(library, clip, restore_work, restore_moved_cb, whole);
-  g_task_run_in_thread(task, restore_work);
+  g_autoptr(GPtrArray) one = g_ptr_array_new();
+  g_ptr_array_add(one, clip);
+  msa_library_restore_many_async(library, one, callback, data);
 }
 
 gboolean msa_library_restore_finish(MsaLibrary *library, GAsyncResult *result, GError **error) {
-  g_return_val_if_fail(g_async_result_is_tagged(result, msa_library_restore_async), FALSE);
-  return g_task_propagate_boolean(G_TASK(result), error);
+  return move_finish(result, NULL, error);
 }
 
 /* What look and add are about. */

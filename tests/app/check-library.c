@@ -186,6 +186,40 @@ static void check_restart(void) {
   close_studio(studio);
 }
 
+static void changed_cb(GListModel *model, guint position, guint removed, guint added, gpointer data) {
+  ++*(int *)data;
+}
+
+/* Every other clip of a thousand, whose files never were, into the trash and back. */
+static void check_trash_many(MsaLibrary *library) {
+  g_autoptr(GPtrArray) clips = g_ptr_array_new_with_free_func(g_object_unref);
+  g_autoptr(GAsyncResult) away = NULL, back = NULL;
+  g_autoptr(GError) error = NULL;
+  const guint before = count(library);
+  guint moved = 0;
+  int changes = 0;
+  for (guint i = 0; i < before; i += 2)
+    g_ptr_array_add(clips, g_list_model_get_item(G_LIST_MODEL(library), i));
+  const gulong handler = g_signal_connect(library, "items-changed", G_CALLBACK(changed_cb), &changes);
+  msa_library_trash_many_async(library, clips, room_done, &away);
+  check_ok(count(library) == before - clips->len && changes < 20,
+           "%u clips leave the list at once, in %d changes", clips->len, changes);
+  /* Undone while they are on their way. */
+  msa_library_restore_many_async(library, clips, room_done, &back);
+  gboolean well = msa_library_trash_many_finish(library, room_wait(&away), &moved, &error);
+  check_ok(well && moved == clips->len, "%u files are moved %s", moved, error ? error->message : "");
+  well = msa_library_restore_many_finish(library, room_wait(&back), &moved, &error);
+  check_ok(well && moved == clips->len, "and %u brought back %s", moved, error ? error->message : "");
+  guint same = 0;
+  for (guint i = 0; i < clips->len; i++) {
+    g_autoptr(MsaClip) clip = g_list_model_get_item(G_LIST_MODEL(library), 2 * i);
+    same += clip == clips->pdata[i];
+  }
+  check_ok(count(library) == before && same == clips->len && changes < 20, "to their places, in %d changes",
+           changes);
+  g_signal_handler_disconnect(library, handler);
+}
+
 static gboolean stored(gpointer data) {
   return *(int *)data == 1000;
 }
@@ -231,6 +265,7 @@ static void check_many(void) {
   const double seconds = (double)(g_get_monotonic_time() - start) / 1e6;
   check_ok(count(msa_studio_get_library(studio)) == 1001 && seconds < 1, "1,001 clips are listed in %.3f s",
            seconds);
+  check_trash_many(msa_studio_get_library(studio));
   close_studio(studio);
 }
 

@@ -377,7 +377,7 @@ static void change_star_cb(GSimpleAction *action, GVariant *state, gpointer data
 static void trashed_cb(GObject *source, GAsyncResult *result, gpointer data) {
   g_autoptr(MsuLibraryPage) self = data;
   g_autoptr(GError) error = NULL;
-  if (!msa_library_trash_finish(MSA_LIBRARY(source), result, &error) && self->root)
+  if (!msa_library_trash_many_finish(MSA_LIBRARY(source), result, NULL, &error) && self->root)
     show_error(self, error->message);
 }
 
@@ -390,8 +390,7 @@ static void trash_cb(GSimpleAction *action, GVariant *parameter, gpointer data) 
   }
   g_ptr_array_add(self->trashed, clips);
   gtk_selection_model_unselect_all(GTK_SELECTION_MODEL(self->selection));
-  for (guint i = 0; i < clips->len; i++)
-    msa_library_trash_async(library_of(self), clips->pdata[i], trashed_cb, g_object_ref(self));
+  msa_library_trash_many_async(library_of(self), clips, trashed_cb, g_object_ref(self));
   g_autofree char *text = g_strdup_printf(
       ngettext("%u clip moved to the trash", "%u clips moved to the trash", clips->len), clips->len);
   toast(self, text, _("Undo"), "library.restore", g_variant_new_uint32(self->trashed->len - 1));
@@ -400,7 +399,7 @@ static void trash_cb(GSimpleAction *action, GVariant *parameter, gpointer data) 
 static void restored_cb(GObject *source, GAsyncResult *result, gpointer data) {
   g_autoptr(MsuLibraryPage) self = data;
   g_autoptr(GError) error = NULL;
-  if (!msa_library_restore_finish(MSA_LIBRARY(source), result, &error) && self->root)
+  if (!msa_library_restore_many_finish(MSA_LIBRARY(source), result, NULL, &error) && self->root)
     show_error(self, error->message);
 }
 
@@ -410,8 +409,7 @@ static void restore_cb(GSimpleAction *action, GVariant *parameter, gpointer data
   if (number >= self->trashed->len)
     return;
   GPtrArray *clips = self->trashed->pdata[number];
-  for (guint i = 0; i < clips->len; i++)
-    msa_library_restore_async(library_of(self), clips->pdata[i], restored_cb, g_object_ref(self));
+  msa_library_restore_many_async(library_of(self), clips, restored_cb, g_object_ref(self));
   g_ptr_array_set_size(clips, 0);
 }
 
