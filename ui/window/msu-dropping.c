@@ -23,6 +23,20 @@ static struct looked *looked_new(MsuWindow *window, GtkBox *messages, const char
   return looked;
 }
 
+/* At most one message is of a drop, the last one's. NULL: it was well. */
+static void tell(GtkBox *messages, GtkWidget *message) {
+  GtkWidget *next;
+  for (GtkWidget *child = gtk_widget_get_first_child(GTK_WIDGET(messages)); child; child = next) {
+    next = gtk_widget_get_next_sibling(child);
+    if (g_object_get_data(G_OBJECT(child), "of-drop"))
+      gtk_box_remove(messages, child);
+  }
+  if (!message)
+    return;
+  g_object_set_data(G_OBJECT(message), "of-drop", GINT_TO_POINTER(TRUE));
+  gtk_box_append(messages, message);
+}
+
 static void added_cb(GObject *source, GAsyncResult *result, gpointer data) {
   struct looked *looked = data;
   g_autoptr(GError) error = NULL;
@@ -31,7 +45,7 @@ static void added_cb(GObject *source, GAsyncResult *result, gpointer data) {
     msu_window_show_clip(looked->window, clip);
     msu_window_toast(looked->window, _("The clip is in the library"), NULL, NULL, NULL);
   } else {
-    gtk_box_append(looked->messages, msu_message_new(MSU_MESSAGE_ERROR, error->message));
+    tell(looked->messages, msu_message_new(MSU_MESSAGE_ERROR, error->message));
   }
   looked_free(looked);
 }
@@ -52,7 +66,7 @@ static void offer_library(struct looked *looked) {
   msu_message_add_button(MSU_MESSAGE(message), _("Add to library"), add_to_library,
                          looked_new(looked->window, looked->messages, looked->path),
                          (GDestroyNotify)looked_free);
-  gtk_box_append(looked->messages, message);
+  tell(looked->messages, message);
 }
 
 static void looked_cb(GObject *source, GAsyncResult *result, gpointer data) {
@@ -62,10 +76,11 @@ static void looked_cb(GObject *source, GAsyncResult *result, gpointer data) {
   if (!dropped) {
     GtkWidget *message = msu_message_new(MSU_MESSAGE_ERROR, error->message);
     msu_message_add_copy(MSU_MESSAGE(message));
-    gtk_box_append(looked->messages, message);
+    tell(looked->messages, message);
   } else if (!dropped->params) {
     offer_library(looked);
   } else {
+    tell(looked->messages, NULL);
     msu_window_use_params(looked->window, dropped->params, (const char *const *)dropped->notes);
     msu_window_toast(looked->window, _("Settings restored from the clip"), NULL, NULL, NULL);
   }
@@ -75,8 +90,8 @@ static void looked_cb(GObject *source, GAsyncResult *result, gpointer data) {
 void msu_dropping_open(MsuWindow *window, GtkBox *messages, GFile *file) {
   g_autofree char *path = g_file_get_path(file);
   if (!path) {
-    gtk_box_append(messages, msu_message_new(MSU_MESSAGE_ERROR,
-                                             _("This file is not on this machine. Copy it here first.")));
+    tell(messages,
+         msu_message_new(MSU_MESSAGE_ERROR, _("This file is not on this machine. Copy it here first.")));
     return;
   }
   msa_library_look_async(msa_studio_get_library(msu_window_get_studio(window)), path, NULL, looked_cb,
