@@ -108,8 +108,15 @@ int msa_work_machine(const struct msa_workplace *place, const char *device, guin
 
 static void on_progress(void *data, const struct ms_progress *progress) {
   const struct msa_task *task = data;
-  msa_mailbox_progress(task->mailbox, progress->phase, progress->done, progress->total, progress->seconds,
-                       progress->seconds_left);
+  const char *phase = progress->phase;
+  double left = progress->seconds_left;
+  /* Only its steps tell how long a run will take. It encodes the clips that it learns from; a clip that is
+   * made is written in the phase of that name. */
+  if (task->train && strcmp(phase, "train")) {
+    left = -1;
+    phase = strcmp(phase, "encode") ? phase : "cache";
+  }
+  msa_mailbox_progress(task->mailbox, phase, progress->done, progress->total, progress->seconds, left);
 }
 
 static void on_preview(void *data, const struct ms_preview *preview) {
