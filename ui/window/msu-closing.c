@@ -15,11 +15,43 @@ static void close_now(MsuWindow *window) {
   msa_studio_close_async(msu_window_get_studio(window), closed_cb, g_object_ref(window));
 }
 
+/* A paused queue starts nothing more, and a failed job waits for a person. */
+static gboolean goes_on(MsaQueue *queue) {
+  if (msa_queue_get_running(queue))
+    return TRUE;
+  if (msa_queue_get_paused(queue))
+    return FALSE;
+  const guint count = g_list_model_get_n_items(G_LIST_MODEL(queue));
+  for (guint i = 0; i < count; i++) {
+    g_autoptr(MsaJob) job = g_list_model_get_item(G_LIST_MODEL(queue), i);
+    if (msa_job_get_state(job) == MSA_JOB_QUEUED)
+      return TRUE;
+  }
+  return FALSE;
+}
+
 static void answer_cb(AdwMessageDialog *dialog, const char *answer, MsuWindow *window) {
   if (!g_strcmp0(answer, "pause"))
     close_now(window);
   else if (!g_strcmp0(answer, "keep"))
     gtk_widget_set_visible(GTK_WIDGET(window), FALSE);
+}
+
+static gboolean settled_cb(gpointer data) {
+  g_autoptr(GtkWindow) dialog = data;
+  GtkWindow *window = gtk_window_get_transient_for(dialog);
+  if (!window || !gtk_widget_get_visible(GTK_WIDGET(dialog)) ||
+      goes_on(msa_studio_get_queue(msu_window_get_studio(MSU_WINDOW(window)))))
+    return G_SOURCE_REMOVE;
+  gtk_window_destroy(dialog);
+  close_now(MSU_WINDOW(window));
+  return G_SOURCE_REMOVE;
+}
+
+/* Where nothing goes on any more there is nothing to ask, and the window closes as it was told to. The queue
+ * first has its turn to start the next job. */
+static void ended_meanwhile_cb(GtkWindow *dialog, MsaJob *job) {
+  g_timeout_add(1000, settled_cb, g_object_ref(dialog));
 }
 
 void msu_closing_begin(MsuWindow *window) {
@@ -39,22 +71,9 @@ void msu_closing_begin(MsuWindow *window) {
   adw_message_dialog_set_default_response(ADW_MESSAGE_DIALOG(dialog), "pause");
   adw_message_dialog_set_close_response(ADW_MESSAGE_DIALOG(dialog), "cancel");
   g_signal_connect_object(dialog, "response", G_CALLBACK(answer_cb), window, 0);
+  g_signal_connect_object(msa_studio_get_queue(msu_window_get_studio(window)), "job-ended",
+                          G_CALLBACK(ended_meanwhile_cb), dialog, G_CONNECT_SWAPPED);
   gtk_window_present(GTK_WINDOW(dialog));
-}
-
-/* A paused queue starts nothing more, and a failed job waits for a person. */
-static gboolean goes_on(MsaQueue *queue) {
-  if (msa_queue_get_running(queue))
-    return TRUE;
-  if (msa_queue_get_paused(queue))
-    return FALSE;
-  const guint count = g_list_model_get_n_items(G_LIST_MODEL(queue));
-  for (guint i = 0; i < count; i++) {
-    g_autoptr(MsaJob) job = g_list_model_get_item(G_LIST_MODEL(queue), i);
-    if (msa_job_get_state(job) == MSA_JOB_QUEUED)
-      return TRUE;
-  }
-  return FALSE;
 }
 
 static gboolean check_cb(gpointer data) {
