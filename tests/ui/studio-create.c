@@ -104,6 +104,26 @@ static void library(struct scene *scene) {
   scene_picture(scene, "create-restored-light");
 }
 
+/* Two files that are no clips, one after the other. */
+static void drop_bad(struct scene *scene) {
+  struct robot *r = &scene->robot;
+  char path[2][400];
+  for (int i = 0; i < 2; i++) {
+    FILE *file = fopen(scene_path(scene, i ? "bad-two.mp4" : "bad-one.mp4", path[i]), "w");
+    if (!file || fputs("no clip", file) < 0 || fclose(file)) {
+      check_ok(0, "%s is written", path[i]);
+      return;
+    }
+  }
+  scene_step(scene_drop(scene, path[0]), "drop a file that is no clip");
+  AtspiAccessible *first = robot_find(r, "label", "*bad-one.mp4*", 5);
+  scene_step(scene_drop(scene, path[1]), "and another");
+  AtspiAccessible *second = robot_find(r, "label", "*bad-two.mp4*", 5);
+  check_ok(first && second && robot_gone(r, "label", "*bad-one.mp4*", 2), "only the last one is told of");
+  g_clear_object(&first);
+  g_clear_object(&second);
+}
+
 static void second_clip(struct scene *scene) {
   struct robot *r = &scene->robot;
   char path[400];
@@ -143,6 +163,7 @@ int main(int argc, char **argv) {
   if (scene_start(&scene, "en", 0, NULL) == 0) {
     first_clip(&scene);
     library(&scene);
+    drop_bad(&scene);
     second_clip(&scene);
   }
   return scene_end(&scene);
