@@ -280,7 +280,7 @@ static void test_l2_norm(const struct msk_norm_ops *ops, const char *set, int64_
   float *x = normal(n, 1), *gamma = normal(c, 1), *dy = normal(n, 1), *before = normal(n, 1);
   float *out = check_alloc_f32(n), *grad = copy_of(before, n), *dgamma = zeros(c);
   uint16_t *half = check_alloc((size_t)n * sizeof *half);
-  double *y = doubles(n), *dx = doubles(n), *dg = doubles(c);
+  double *y = doubles(n), *dx = doubles(n), *dg = doubles(c), *dg_size = doubles(c), off = 0, whole = 0;
   memset(x, 0, (size_t)c * sizeof *x); /* the first row is zero and stays it */
   for (int64_t r = 0; r < rows; r++) {
     double norm = 0, dot = 0;
@@ -292,6 +292,7 @@ static void test_l2_norm(const struct msk_norm_ops *ops, const char *set, int64_
       double hat = x[i] / norm, z = hat * sqrt((double)c) * gamma[j], g = dy[i] * (silu ? silu_slope(z) : 1);
       y[i] = silu ? z * sigmoid(z) : z;
       dg[j] += g * hat * sqrt((double)c);
+      dg_size[j] += fabs(g * hat) * sqrt((double)c);
       dx[i] = g * gamma[j] * sqrt((double)c);
       dot += dx[i] * hat;
     }
@@ -314,8 +315,13 @@ static void test_l2_norm(const struct msk_norm_ops *ops, const char *set, int64_
     check_relative_l2(grad + c, dx + c, n - c, GRADIENT, "l2_norm %s [%d,%d] silu %d: dx added", set,
                       (int)rows, (int)c, silu);
   }
-  check_relative_l2(dgamma, dg, c, GRADIENT, "l2_norm %s [%d,%d] silu %d: dgamma", set, (int)rows, (int)c,
-                    silu);
+  /* Rows may cancel each other out, most of all where there is one channel: the terms are the measure. */
+  for (int64_t j = 0; j < c; j++) {
+    off += (dgamma[j] - dg[j]) * (dgamma[j] - dg[j]);
+    whole += dg_size[j] * dg_size[j];
+  }
+  check_ok(sqrt(off) <= GRADIENT * sqrt(whole), "l2_norm %s [%d,%d] silu %d: dgamma: %.2e of its terms", set,
+           (int)rows, (int)c, silu, sqrt(off / whole));
   check_free_all();
 }
 
