@@ -83,7 +83,8 @@ int ms_split_training(const struct ms_split *split, const struct ms_clip_source 
   if (!list)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the list of clips");
   for (int64_t clip = first; clip < end; clip++)
-    if (!bsearch(&clip, split->validation, (size_t)split->validation_count, sizeof clip, ascending))
+    if (!split->validation_count ||
+        !bsearch(&clip, split->validation, (size_t)split->validation_count, sizeof clip, ascending))
       list[n++] = clip;
   if (!n) {
     free(list);
