@@ -11,28 +11,13 @@
 #include "create/msu-prompt.h"
 #include "create/msu-seed-row.h"
 #include "create/msu-size-row.h"
+#include "find.h"
 #include "harness.h"
 #include "room.h"
+#include "wait.h"
 #include "window/msu-format.h"
 #include "window/msu-message.h"
 #include "window/msu-window-jobs.h"
-
-static GtkWidget *find(GtkWidget *widget, GType type, const char *label) {
-  if (g_type_is_a(G_OBJECT_TYPE(widget), type)) {
-    const char *text = GTK_IS_BUTTON(widget)  ? gtk_button_get_label(GTK_BUTTON(widget))
-                       : GTK_IS_LABEL(widget) ? gtk_label_get_text(GTK_LABEL(widget))
-                                              : NULL;
-    if (!label || (text && strstr(text, label)))
-      return widget;
-  }
-  for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-       child = gtk_widget_get_next_sibling(child)) {
-    GtkWidget *found = find(child, type, label);
-    if (found)
-      return found;
-  }
-  return NULL;
-}
 
 static void press(GtkWidget *button) {
   g_signal_emit_by_name(button, "clicked");
@@ -239,11 +224,8 @@ static void check_making(struct page *at) {
   g_signal_handlers_disconnect_by_data(queue, at);
 }
 
-static gboolean is_gone(gpointer pointer) {
-  return !*(GtkWidget **)pointer;
-}
-
 static void check_window(AdwApplication *application, MsaStudio *studio) {
+  gboolean page_gone = FALSE, window_gone = FALSE;
   struct page at = {.studio = studio, .window = msu_window_new(application, studio)};
   gtk_window_present(GTK_WINDOW(at.window));
   msu_window_show_opened(MSU_WINDOW(at.window));
@@ -255,11 +237,11 @@ static void check_window(AdwApplication *application, MsaStudio *studio) {
   check_making(&at);
   msu_window_show_failure(MSU_WINDOW(at.window), "The store cannot be opened, <b> it is \"full\".");
   check_ok(find(at.window, GTK_TYPE_BUTTON, "Try again") != NULL, "a store that cannot be opened is told");
-  g_object_add_weak_pointer(G_OBJECT(at.window), (gpointer *)&at.window);
-  g_object_add_weak_pointer(G_OBJECT(at.page), (gpointer *)&at.page);
+  g_object_weak_ref(G_OBJECT(at.window), wait_gone_cb, &window_gone);
+  g_object_weak_ref(G_OBJECT(at.page), wait_gone_cb, &page_gone);
   gtk_window_destroy(GTK_WINDOW(at.window));
-  check_ok(room_until(is_gone, &at.page, 20), "the page goes with its window");
-  check_ok(room_until(is_gone, &at.window, 20), "and the window itself");
+  check_ok(room_until(wait_flag, &page_gone, 20), "the page goes with its window");
+  check_ok(room_until(wait_flag, &window_gone, 20), "and the window itself");
 }
 
 int main(int argc, char **argv) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "find.h"
 #include "harness.h"
 #include "library/msu-clip-cell.h"
 #include "library/msu-clip-details.h"
@@ -50,37 +51,29 @@ static void close_studio(MsaStudio *studio) {
   g_object_unref(studio);
 }
 
-/* The n-th widget of a type below a widget. */
-static GtkWidget *find_nth(GtkWidget *widget, GType type, int *n) {
-  if (G_TYPE_CHECK_INSTANCE_TYPE(widget, type) && (*n)-- == 0)
-    return widget;
-  for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-       child = gtk_widget_get_next_sibling(child)) {
-    GtkWidget *found = find_nth(child, type, n);
-    if (found)
-      return found;
-  }
-  return NULL;
+static gboolean counts_down(GtkWidget *widget, gpointer left) {
+  return (*(int *)left)-- == 0;
 }
 
-static GtkWidget *find(GtkWidget *widget, GType type, int n) {
-  return find_nth(widget, type, &n);
+/* The n-th widget of a type below a widget. */
+static GtkWidget *find_nth(GtkWidget *widget, GType type, int n) {
+  return find_where(widget, type, counts_down, &n);
 }
 
 static int count_cells(GtkWidget *page) {
   int count = 0;
-  while (find(page, MSU_TYPE_CLIP_CELL, count))
+  while (find_nth(page, MSU_TYPE_CLIP_CELL, count))
     count++;
   return count;
 }
 
 static gboolean has_cells(gpointer data) {
-  GtkWidget *cell = find(data, MSU_TYPE_CLIP_CELL, 0);
+  GtkWidget *cell = find(data, MSU_TYPE_CLIP_CELL, NULL);
   return cell && gtk_widget_get_mapped(cell) && msu_clip_cell_get_clip(MSU_CLIP_CELL(cell));
 }
 
 static GListModel *listed(GtkWidget *page) {
-  return G_LIST_MODEL(gtk_grid_view_get_model(GTK_GRID_VIEW(find(page, GTK_TYPE_GRID_VIEW, 0))));
+  return G_LIST_MODEL(gtk_grid_view_get_model(GTK_GRID_VIEW(find(page, GTK_TYPE_GRID_VIEW, NULL))));
 }
 
 static void fill(const char *clip, int count, const char *folder) {
@@ -114,7 +107,7 @@ static gboolean has_count(gpointer data) {
 
 static void check_list(GtkWidget *page, MsaLibrary *library, int count) {
   g_autoptr(MsaClip) tenth = g_list_model_get_item(G_LIST_MODEL(library), 10);
-  GtkWidget *search = find(page, GTK_TYPE_SEARCH_ENTRY, 0);
+  GtkWidget *search = find(page, GTK_TYPE_SEARCH_ENTRY, NULL);
   g_autofree char *name = g_path_get_basename(msa_clip_get_path(tenth));
   name[strlen("clip-0000")] = '\0';
   gtk_editable_set_text(GTK_EDITABLE(search), name);
@@ -145,8 +138,8 @@ static gboolean plays(gpointer data) {
 static void check_details(GtkWidget *page, MsaLibrary *library) {
   g_autoptr(MsaClip) clip = g_list_model_get_item(G_LIST_MODEL(library), 3);
   msu_library_page_show_clip(MSU_LIBRARY_PAGE(page), clip);
-  GtkWidget *details = find(page, MSU_TYPE_CLIP_DETAILS, 0);
-  MsuPlayer *player = MSU_PLAYER(find(details, MSU_TYPE_PLAYER, 0));
+  GtkWidget *details = find(page, MSU_TYPE_CLIP_DETAILS, NULL);
+  MsuPlayer *player = MSU_PLAYER(find(details, MSU_TYPE_PLAYER, NULL));
   check_ok(!g_strcmp0(msu_player_get_path(player), msa_clip_get_path(clip)) && wait_for(plays, player, 30),
            "the details play the clip that is shown");
   gtk_widget_activate_action(details, "library.close", NULL);
@@ -161,8 +154,8 @@ static void check_compare(GtkWidget *page, MsaLibrary *library) {
   GtkSelectionModel *selection = GTK_SELECTION_MODEL(listed(page));
   gtk_selection_model_select_item(selection, 0, TRUE);
   gtk_selection_model_select_item(selection, 5, FALSE);
-  gtk_widget_activate_action(find(page, MSU_TYPE_CLIP_DETAILS, 0), "library.compare", NULL);
-  MsuCompare *compare = MSU_COMPARE(find(page, MSU_TYPE_COMPARE, 0));
+  gtk_widget_activate_action(find(page, MSU_TYPE_CLIP_DETAILS, NULL), "library.compare", NULL);
+  MsuCompare *compare = MSU_COMPARE(find(page, MSU_TYPE_COMPARE, NULL));
   check_ok(wait_for(in_step, compare, 30), "two clips are compared");
   gint64 last = -1, steps = 0, apart = 0;
   gint64 end = g_get_monotonic_time() + 3 * G_USEC_PER_SEC;

@@ -2,28 +2,13 @@
 #include <adwaita.h>
 #include <string.h>
 
+#include "find.h"
 #include "harness.h"
 #include "models/markdown.h"
 #include "models/msu-model-card.h"
 #include "models/msu-models-page.h"
 #include "room.h"
-
-static GtkWidget *find(GtkWidget *widget, GType type, const char *label) {
-  if (g_type_is_a(G_OBJECT_TYPE(widget), type)) {
-    const char *text = GTK_IS_BUTTON(widget)  ? gtk_button_get_label(GTK_BUTTON(widget))
-                       : GTK_IS_LABEL(widget) ? gtk_label_get_text(GTK_LABEL(widget))
-                                              : NULL;
-    if (!label || (text && strstr(text, label)))
-      return widget;
-  }
-  for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-       child = gtk_widget_get_next_sibling(child)) {
-    GtkWidget *found = find(child, type, label);
-    if (found)
-      return found;
-  }
-  return NULL;
-}
+#include "wait.h"
 
 static gboolean has_card(gpointer page) {
   return find(page, MSU_TYPE_MODEL_CARD, NULL) != NULL;
@@ -50,12 +35,9 @@ static void used_cb(MsuModelCard *card, const char *prompt, gpointer data) {
   *(char **)data = g_strdup(prompt ? prompt : "");
 }
 
-static gboolean is_gone(gpointer pointer) {
-  return !*(GtkWidget **)pointer;
-}
-
 static void check_page(MsaStudio *studio) {
   GtkWidget *window = gtk_window_new(), *page = msu_models_page_new(studio);
+  gboolean gone = FALSE;
   char *used = NULL;
   gtk_window_set_child(GTK_WINDOW(window), page);
   gtk_window_present(GTK_WINDOW(window));
@@ -75,9 +57,9 @@ static void check_page(MsaStudio *studio) {
   GtkWidget *expander = find(card, GTK_TYPE_EXPANDER, NULL);
   gtk_expander_set_expanded(GTK_EXPANDER(expander), TRUE);
   check_ok(find(card, GTK_TYPE_LABEL, "How it was made") != NULL, "its card opens");
-  g_object_add_weak_pointer(G_OBJECT(page), (gpointer *)&page);
+  g_object_weak_ref(G_OBJECT(page), wait_gone_cb, &gone);
   gtk_window_destroy(GTK_WINDOW(window));
-  check_ok(room_until(is_gone, &page, 10), "the page goes with its window");
+  check_ok(room_until(wait_flag, &gone, 10), "the page goes with its window");
 }
 
 int main(int argc, char **argv) {

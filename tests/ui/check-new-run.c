@@ -4,6 +4,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "find.h"
 #include "harness.h"
 #include "msa-studio.h"
 #include "room.h"
@@ -16,25 +17,9 @@ struct bench {
   MsaJob *job;
 };
 
-static GtkWidget *find(GtkWidget *widget, GType type, const char *text) {
-  const char *its = GTK_IS_BUTTON(widget)     ? gtk_button_get_label(GTK_BUTTON(widget))
-                    : GTK_IS_LABEL(widget)    ? gtk_label_get_text(GTK_LABEL(widget))
-                    : GTK_IS_EDITABLE(widget) ? gtk_editable_get_text(GTK_EDITABLE(widget))
-                                              : NULL;
-  if (g_type_is_a(G_OBJECT_TYPE(widget), type) && (!text || (its && !strcmp(its, text))))
-    return widget;
-  for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-       child = gtk_widget_get_next_sibling(child)) {
-    GtkWidget *found = find(child, type, text);
-    if (found)
-      return found;
-  }
-  return NULL;
-}
-
 static gboolean has_label(gpointer data) {
   struct bench *bench = data;
-  return find(bench->page, GTK_TYPE_LABEL, bench->text) != NULL;
+  return find_exact(bench->page, GTK_TYPE_LABEL, bench->text) != NULL;
 }
 
 static gboolean says(struct bench *bench, const char *text) {
@@ -44,7 +29,7 @@ static gboolean says(struct bench *bench, const char *text) {
 
 static gboolean can_start(gpointer data) {
   struct bench *bench = data;
-  return gtk_widget_get_sensitive(find(bench->page, GTK_TYPE_BUTTON, "Start"));
+  return gtk_widget_get_sensitive(find_exact(bench->page, GTK_TYPE_BUTTON, "Start"));
 }
 
 static void started_cb(MsuNewRun *new_run, MsaJob *job, gpointer data) {
@@ -71,7 +56,7 @@ static void check_page(MsaStudio *studio, const char *folder) {
                !can_start(&bench),
            "a clip without a caption keeps it from starting, and it says what to do");
 
-  GtkWidget *entry = find(bench.page, GTK_TYPE_ENTRY, "");
+  GtkWidget *entry = find_exact(bench.page, GTK_TYPE_ENTRY, "");
   check_ok(entry != NULL, "the caption can be written in place");
   if (entry) {
     g_autofree char *path = g_build_filename(folder, "b.txt", NULL);
@@ -83,7 +68,7 @@ static void check_page(MsaStudio *studio, const char *folder) {
   check_ok(says(&bench, "4 clips, 1 cannot be used"), "then it can be used");
   check_ok(wait_for(can_start, &bench, 60), "and the run can start");
   msa_queue_set_paused(msa_studio_get_queue(studio), TRUE);
-  g_signal_emit_by_name(find(bench.page, GTK_TYPE_BUTTON, "Start"), "clicked");
+  g_signal_emit_by_name(find_exact(bench.page, GTK_TYPE_BUTTON, "Start"), "clicked");
   const MsaTrainParams *params = bench.job ? msa_job_get_train(bench.job) : NULL;
   check_ok(params && !g_strcmp0(params->name, "my clips") && !g_strcmp0(params->dataset, folder) &&
                !g_strcmp0(params->method, "full") && params->steps == 1000 && params->batch == 4,

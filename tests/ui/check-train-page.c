@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "find.h"
 #include "harness.h"
 #include "plot/msu-plot-private.h"
 #include "runs/run-private.h"
@@ -129,22 +130,6 @@ static void check_plot(void) {
   check_ok(msa_series_get_length(series) == 520, "and its series goes on without it");
 }
 
-static GtkWidget *find(GtkWidget *widget, GType type, const char *label) {
-  const char *text = GTK_IS_BUTTON(widget)  ? gtk_button_get_label(GTK_BUTTON(widget))
-                     : GTK_IS_LABEL(widget) ? gtk_label_get_text(GTK_LABEL(widget))
-                                            : NULL;
-  if (g_type_is_a(G_OBJECT_TYPE(widget), type) && gtk_widget_get_visible(widget) &&
-      (!label || (text && strstr(text, label))))
-    return widget;
-  for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-       child = gtk_widget_get_next_sibling(child)) {
-    GtkWidget *found = find(child, type, label);
-    if (found)
-      return found;
-  }
-  return NULL;
-}
-
 static void check_page(void) {
   g_autoptr(MsaStudio) studio = msa_studio_new();
   GListStore *runs = G_LIST_STORE(msa_studio_get_runs(studio));
@@ -156,16 +141,18 @@ static void check_page(void) {
   gtk_window_set_default_size(GTK_WINDOW(window), 1000, 640);
   gtk_window_present(GTK_WINDOW(window));
   wait_seconds(.3);
-  check_ok(find(page, GTK_TYPE_BUTTON, "Choose a folder") != NULL, "without runs it says how to begin");
+  check_ok(find_shown(page, GTK_TYPE_BUTTON, "Choose a folder") != NULL, "without runs it says how to begin");
   g_list_store_append(runs, first);
   wait_seconds(.3);
-  check_ok(find(page, MSU_TYPE_RUN_ROW, NULL) && find(page, GTK_TYPE_LABEL, "Step 2,000, loss 0.2500"),
+  check_ok(find_shown(page, MSU_TYPE_RUN_ROW, NULL) &&
+               find_shown(page, GTK_TYPE_LABEL, "Step 2,000, loss 0.2500"),
            "a run is in the list with its step and loss");
-  check_ok(find(page, GTK_TYPE_LABEL, "Done · Step 2,000 of 2,000") != NULL, "and shown with how far it is");
-  check_ok(find(page, GTK_TYPE_BUTTON, "Use this model") && !find(page, GTK_TYPE_BUTTON, "Pause"),
+  check_ok(find_shown(page, GTK_TYPE_LABEL, "Done · Step 2,000 of 2,000") != NULL,
+           "and shown with how far it is");
+  check_ok(find_shown(page, GTK_TYPE_BUTTON, "Use this model") && !find_shown(page, GTK_TYPE_BUTTON, "Pause"),
            "one that is done can be used, not paused");
   g_list_store_append(runs, second);
-  GtkWidget *graphs = find(page, MSU_TYPE_RUN_GRAPHS, NULL);
+  GtkWidget *graphs = find_shown(page, MSU_TYPE_RUN_GRAPHS, NULL);
   g_autoptr(GPtrArray) others = g_ptr_array_new();
   g_autoptr(MsaRun) third = make_run(3, "cellar", MSA_JOB_PAUSED, 1500);
   g_ptr_array_add(others, second);
@@ -179,7 +166,7 @@ static void check_page(void) {
            "others are laid over it in colours of their own: %d pixels", (int)count_color(all, 2));
   g_list_store_remove(runs, 0);
   wait_seconds(.2);
-  check_ok(find(page, GTK_TYPE_LABEL, "Stopped and kept · Step 700 of 2,000") != NULL,
+  check_ok(find_shown(page, GTK_TYPE_LABEL, "Stopped and kept · Step 700 of 2,000") != NULL,
            "when a run leaves the list, another is shown");
   g_object_weak_ref(G_OBJECT(page), wait_gone_cb, &gone);
   g_object_weak_ref(G_OBJECT(graphs), wait_gone_cb, &graphs_gone);
