@@ -7,8 +7,7 @@
 #include "player/msu-reel.h"
 #include "player/msu-scrubber.h"
 #include "player/msu-video-paintable.h"
-
-#define LONGEST_STEP .25 /* seconds, as in the player */
+#include "widgets/msu-clock.h"
 
 struct _MsuCompare {
   GtkWidget parent_instance;
@@ -20,8 +19,7 @@ struct _MsuCompare {
   gint64 frames, frame; /* frames: of the longer one; the other stays on its last */
   double position;
   gboolean playing, flipped;
-  guint tick;
-  gint64 last_time;
+  struct msu_clock *clock;
 };
 
 enum { PROP_0, PROP_FRAME, PROP_PLAYING, PROP_WIPE, PROPS };
@@ -84,13 +82,10 @@ static void pause_at(MsuCompare *self, gint64 frame) {
     go_to(self, frame, frame < self->frame ? -1 : 1);
 }
 
-static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) {
+static void pass(gpointer data, double passed) {
   MsuCompare *self = data;
-  gint64 time = gdk_frame_clock_get_frame_time(clock);
-  double passed = self->last_time ? MIN((time - self->last_time) / 1e6, LONGEST_STEP) : 0;
-  self->last_time = time;
   if (!self->frames)
-    return G_SOURCE_CONTINUE;
+    return;
   MsuReel *reel = clock_reel(self);
   double end = msu_reel_get_time(reel, self->frames), position = self->position + passed;
   while (position >= end && end > 0)
@@ -98,23 +93,11 @@ static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) 
   gint64 frame = msu_reel_find(reel, position);
   if (msu_compare_get_shown(self) == frame) {
     self->position = position;
-    return G_SOURCE_CONTINUE;
+    return;
   }
   go_to(self, frame, 1);
   /* As the player: the clock waits for frames, here for those of both. */
   self->position = msu_compare_get_shown(self) == frame ? position : msu_reel_get_time(reel, frame);
-  return G_SOURCE_CONTINUE;
-}
-
-static void update_tick(MsuCompare *self) {
-  gboolean runs = self->playing && self->reels[0] && gtk_widget_get_mapped(GTK_WIDGET(self));
-  if (runs && !self->tick) {
-    self->last_time = 0;
-    self->tick = gtk_widget_add_tick_callback(GTK_WIDGET(self), tick_cb, self, NULL);
-  } else if (!runs && self->tick) {
-    gtk_widget_remove_tick_callback(GTK_WIDGET(self), self->tick);
-    self->tick = 0;
-  }
 }
 
 static void update_play_button(MsuCompare *self) {
@@ -132,7 +115,7 @@ static void set_playing(MsuCompare *self, gboolean playing) {
   self->playing = playing;
   if (playing && self->frames)
     self->position = msu_reel_get_time(clock_reel(self), self->frame);
-  update_tick(self);
+  msu_clock_set_running(self->clock, playing && self->reels[0]);
   update_play_button(self);
   g_object_notify_by_pspec(G_OBJECT(self), properties[PROP_PLAYING]);
 }
@@ -153,7 +136,7 @@ static void reel_changed_cb(MsuReel *reel, MsuCompare *self) {
   }
   if (frames && msu_compare_get_shown(self) < 0)
     show_frame(self, self->frame);
-  else if (frames && !self->tick && msu_compare_get_shown(self) != self->frame)
+  else if (frames && !msu_clock_turns(self->clock) && msu_compare_get_shown(self) != self->frame)
     show_frame(self, self->frame);
 }
 
@@ -294,16 +277,6 @@ static void pressed_cb(MsuCompare *self) {
 
 /* ---- The object. ---- */
 
-static void map(GtkWidget *widget) {
-  GTK_WIDGET_CLASS(msu_compare_parent_class)->map(widget);
-  update_tick(MSU_COMPARE(widget));
-}
-
-static void unmap(GtkWidget *widget) {
-  GTK_WIDGET_CLASS(msu_compare_parent_class)->unmap(widget);
-  update_tick(MSU_COMPARE(widget));
-}
-
 static gboolean grab_focus(GtkWidget *widget) {
   return gtk_widget_grab_focus(MSU_COMPARE(widget)->area);
 }
@@ -322,8 +295,7 @@ static void clear(MsuCompare *self) {
 static void dispose(GObject *object) {
   MsuCompare *self = MSU_COMPARE(object);
   clear(self);
-  self->playing = FALSE;
-  update_tick(self);
+  g_clear_pointer(&self->clock, msu_clock_free);
   g_clear_pointer(&self->box, gtk_widget_unparent);
   for (int i = 0; i < 2; i++)
     g_clear_object(&self->paintables[i]);
@@ -360,8 +332,6 @@ static void msu_compare_class_init(MsuCompareClass *class) {
   object_class->dispose = dispose;
   object_class->get_property = get_property;
   object_class->set_property = set_property;
-  widget_class->map = map;
-  widget_class->unmap = unmap;
   widget_class->grab_focus = grab_focus;
   GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
   properties[PROP_FRAME] = g_param_spec_int64("frame", NULL, NULL, 0, G_MAXINT64, 0, flags);
@@ -396,6 +366,7 @@ static void msu_compare_class_init(MsuCompareClass *class) {
 
 static void msu_compare_init(MsuCompare *self) {
   gtk_widget_init_template(GTK_WIDGET(self));
+  self->clock = msu_clock_new(GTK_WIDGET(self), GTK_WIDGET(self), pass, self);
   for (int i = 0; i < 2; i++)
     self->paintables[i] = msu_video_paintable_new();
   msu_compare_stage_set_paintables(MSU_COMPARE_STAGE(self->stage), GDK_PAINTABLE(self->paintables[0]),

@@ -9,9 +9,7 @@
 #include "player/msu-sound.h"
 #include "player/msu-stage.h"
 #include "player/msu-video-paintable.h"
-
-/* A main loop that was held up longer is not made up for: the clip goes on from where it was seen. */
-#define LONGEST_STEP .25
+#include "widgets/msu-clock.h"
 
 struct _MsuPlayer {
   GtkWidget parent_instance;
@@ -30,8 +28,7 @@ struct _MsuPlayer {
   double speed;
   gboolean playing, loop, show_controls;
   gboolean play_on; /* was playing when the bar was taken */
-  guint tick;
-  gint64 last_time;
+  struct msu_clock *clock;
 };
 
 enum { PROP_0, PROP_PLAYING, PROP_LOOP, PROP_FRAME, PROP_FRAMES, PROP_SPEED, PROP_ERROR, PROPS };
@@ -119,8 +116,8 @@ static void go_to(MsuPlayer *self, gint64 frame, int direction) {
 
 static void update_sound(MsuPlayer *self) {
   gboolean muted = !gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(self->sound_button));
-  gboolean heard = self->playing && self->reel && self->speed == 1 && !muted &&
-                   msu_reel_has_sound(self->reel) && gtk_widget_get_mapped(GTK_WIDGET(self));
+  gboolean heard =
+      msu_clock_turns(self->clock) && self->speed == 1 && !muted && msu_reel_has_sound(self->reel);
   if (heard && !self->sound)
     self->sound = msu_sound_new(self->path);
   if (heard)
@@ -138,20 +135,17 @@ static void sound_cb(MsuPlayer *self) {
 
 /* ---- The clock. ---- */
 
-static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) {
+static void pass(gpointer data, double passed) {
   MsuPlayer *self = data;
-  gint64 time = gdk_frame_clock_get_frame_time(clock);
-  double passed = self->last_time ? MIN((time - self->last_time) / 1e6, LONGEST_STEP) : 0;
-  self->last_time = time;
   if (!self->frames || get_error(self))
-    return G_SOURCE_CONTINUE;
+    return;
   double position = self->position + passed * self->speed;
   double end = msu_reel_get_time(self->reel, self->frames);
   if (position >= end) {
     if (!self->loop) {
       go_to(self, self->frames - 1, 1);
       msu_player_set_playing(self, FALSE);
-      return G_SOURCE_CONTINUE;
+      return;
     }
     while (position >= end && end > 0)
       position -= end;
@@ -162,26 +156,11 @@ static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) 
   /* The clip waits for a frame that is not decoded yet, rather than leave it out. */
   if (msu_video_paintable_get_frame(self->paintable) == frame) {
     self->position = position;
-    return G_SOURCE_CONTINUE;
+    return;
   }
   g_autoptr(GdkTexture) texture = msu_reel_peek(self->reel, frame);
   self->position = texture ? position : msu_reel_get_time(self->reel, frame);
   go_to(self, frame, 1);
-  return G_SOURCE_CONTINUE;
-}
-
-static void update_tick(MsuPlayer *self) {
-  /* On the stage, which goes along to full screen: the clock of a window that is covered may rest. */
-  gboolean runs = self->playing && self->reel && gtk_widget_get_mapped(GTK_WIDGET(self));
-  if (runs && !self->tick) {
-    self->last_time = 0;
-    self->tick = gtk_widget_add_tick_callback(self->stage, tick_cb, self, NULL);
-    update_sound(self);
-  } else if (!runs && self->tick) {
-    gtk_widget_remove_tick_callback(self->stage, self->tick);
-    self->tick = 0;
-    update_sound(self);
-  }
 }
 
 static void reel_changed_cb(MsuReel *reel, MsuPlayer *self) {
@@ -207,7 +186,7 @@ static void reel_changed_cb(MsuReel *reel, MsuPlayer *self) {
     update_controls(self);
     notify(self, PROP_FRAMES);
   }
-  if (!self->tick || msu_video_paintable_get_frame(self->paintable) < 0)
+  if (!msu_clock_turns(self->clock) || msu_video_paintable_get_frame(self->paintable) < 0)
     show_frame(self);
 }
 
@@ -366,16 +345,6 @@ static void set_full(MsuPlayer *self, gboolean full) {
 
 /* ---- The object. ---- */
 
-static void map(GtkWidget *widget) {
-  GTK_WIDGET_CLASS(msu_player_parent_class)->map(widget);
-  update_tick(MSU_PLAYER(widget));
-}
-
-static void unmap(GtkWidget *widget) {
-  GTK_WIDGET_CLASS(msu_player_parent_class)->unmap(widget);
-  update_tick(MSU_PLAYER(widget));
-}
-
 static gboolean grab_focus(GtkWidget *widget) {
   return gtk_widget_grab_focus(MSU_PLAYER(widget)->body);
 }
@@ -391,9 +360,8 @@ static void dispose(GObject *object) {
   MsuPlayer *self = MSU_PLAYER(object);
   if (self->window)
     set_full(self, FALSE);
-  if (self->tick)
-    gtk_widget_remove_tick_callback(self->stage, self->tick);
-  self->tick = 0;
+  g_signal_handlers_disconnect_by_func(self, update_sound, NULL);
+  g_clear_pointer(&self->clock, msu_clock_free);
   clear_reel(self);
   g_clear_object(&self->fade);
   if (self->body) {
@@ -470,8 +438,6 @@ static void msu_player_class_init(MsuPlayerClass *class) {
   object_class->dispose = dispose;
   object_class->get_property = get_property;
   object_class->set_property = set_property;
-  widget_class->map = map;
-  widget_class->unmap = unmap;
   widget_class->grab_focus = grab_focus;
   GParamFlags reads = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
   GParamFlags writes = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
@@ -523,6 +489,10 @@ static void msu_player_init(MsuPlayer *self) {
   self->paintable = msu_video_paintable_new();
   msu_stage_set_paintable(MSU_STAGE(self->stage), GDK_PAINTABLE(self->paintable));
   self->fade = msu_fade_new(self->body, self->controls);
+  /* The stage goes along to full screen, and the frame clock of a window that is covered may rest. */
+  self->clock = msu_clock_new(GTK_WIDGET(self), self->stage, pass, self);
+  g_signal_connect_after(self, "map", G_CALLBACK(update_sound), NULL);
+  g_signal_connect_after(self, "unmap", G_CALLBACK(update_sound), NULL);
 
   GtkEventController *keys = gtk_event_controller_key_new();
   g_signal_connect(keys, "key-pressed", G_CALLBACK(key_cb), self);
@@ -582,7 +552,8 @@ void msu_player_set_playing(MsuPlayer *self, gboolean playing) {
     self->position = ended ? 0 : msu_reel_get_time(self->reel, self->frame);
     msu_reel_want(self->reel, ended ? 0 : self->frame, 1, self->loop);
   }
-  update_tick(self);
+  msu_clock_set_running(self->clock, playing && self->reel);
+  update_sound(self);
   update_play_button(self);
   notify(self, PROP_PLAYING);
 }

@@ -2,6 +2,8 @@
 
 #include <adwaita.h>
 
+#include "widgets/msu-clock.h"
+
 #define FADE_SECONDS .3
 
 /* Frames with the textures that were needed so far; each is made once and shares the frames' memory. */
@@ -17,8 +19,7 @@ struct _MsuMovingPicture {
   double fade;             /* 0..1; 1: only `now` is seen */
   gboolean playing;
   double position; /* seconds since the start of the clip */
-  gint64 last_time;
-  guint tick;
+  struct msu_clock *clock;
   GCancellable *load;
   char *path; /* of the load, to keep the picture if the same clip is loaded again */
 };
@@ -53,51 +54,30 @@ static int frame_at(MsuMovingPicture *self, const MsaFrames *frames) {
   return (gint64)(self->position * frames->fps) % frames->count;
 }
 
-static gboolean tick_cb(GtkWidget *widget, GdkFrameClock *clock, gpointer data) {
-  MsuMovingPicture *self = MSU_MOVING_PICTURE(widget);
-  gint64 time = gdk_frame_clock_get_frame_time(clock);
-  double passed = self->last_time ? (time - self->last_time) / 1e6 : 0;
-  self->last_time = time;
+static void update_clock(MsuMovingPicture *self) {
+  gboolean moves = self->playing && self->now.frames && self->now.frames->count > 1;
+  msu_clock_set_running(self->clock, moves || self->fade < 1);
+}
+
+static void pass(gpointer data, double passed) {
+  MsuMovingPicture *self = data;
   if (self->playing)
     self->position += passed;
   if (self->fade < 1) {
     self->fade = MIN(self->fade + passed / FADE_SECONDS, 1);
     if (self->fade >= 1)
       reel_clear(&self->before);
-    gtk_widget_queue_draw(widget);
-  } else if (self->now.frames && frame_at(self, self->now.frames) != self->shown)
-    gtk_widget_queue_draw(widget);
-  if (self->fade >= 1 && (!self->playing || !self->now.frames || self->now.frames->count == 1)) {
-    self->tick = 0;
-    return G_SOURCE_REMOVE;
-  }
-  return G_SOURCE_CONTINUE;
-}
-
-static void update_tick(MsuMovingPicture *self) {
-  gboolean moves = self->fade < 1 || (self->playing && self->now.frames && self->now.frames->count > 1);
-  if (moves && !self->tick && gtk_widget_get_mapped(GTK_WIDGET(self))) {
-    self->last_time = 0;
-    self->tick = gtk_widget_add_tick_callback(GTK_WIDGET(self), tick_cb, NULL, NULL);
-  }
-}
-
-static void stop_tick(MsuMovingPicture *self) {
-  if (self->tick)
-    gtk_widget_remove_tick_callback(GTK_WIDGET(self), self->tick);
-  self->tick = 0;
-}
-
-static void map(GtkWidget *widget) {
-  GTK_WIDGET_CLASS(msu_moving_picture_parent_class)->map(widget);
-  update_tick(MSU_MOVING_PICTURE(widget));
+    gtk_widget_queue_draw(GTK_WIDGET(self));
+    update_clock(self);
+  } else if (frame_at(self, self->now.frames) != self->shown)
+    gtk_widget_queue_draw(GTK_WIDGET(self));
 }
 
 static void unmap(GtkWidget *widget) {
   MsuMovingPicture *self = MSU_MOVING_PICTURE(widget);
-  stop_tick(self);
   self->fade = 1;
   reel_clear(&self->before);
+  update_clock(self);
   GTK_WIDGET_CLASS(msu_moving_picture_parent_class)->unmap(widget);
 }
 
@@ -152,7 +132,7 @@ static void cancel_load(MsuMovingPicture *self) {
 static void dispose(GObject *object) {
   MsuMovingPicture *self = MSU_MOVING_PICTURE(object);
   cancel_load(self);
-  stop_tick(self);
+  g_clear_pointer(&self->clock, msu_clock_free);
   g_clear_pointer(&self->path, g_free);
   reel_clear(&self->before);
   reel_clear(&self->now);
@@ -184,7 +164,6 @@ static void msu_moving_picture_class_init(MsuMovingPictureClass *class) {
   object_class->dispose = dispose;
   object_class->get_property = get_property;
   object_class->set_property = set_property;
-  widget_class->map = map;
   widget_class->unmap = unmap;
   widget_class->snapshot = snapshot;
   widget_class->measure = measure;
@@ -200,6 +179,7 @@ static void msu_moving_picture_class_init(MsuMovingPictureClass *class) {
 static void msu_moving_picture_init(MsuMovingPicture *self) {
   self->playing = TRUE;
   self->fade = 1;
+  self->clock = msu_clock_new(GTK_WIDGET(self), GTK_WIDGET(self), pass, self);
   gtk_widget_set_overflow(GTK_WIDGET(self), GTK_OVERFLOW_HIDDEN);
 }
 
@@ -227,7 +207,7 @@ static void show_frames(MsuMovingPicture *self, MsaFrames *frames) {
     self->fade = 1;
     reel_clear(&self->before);
   }
-  update_tick(self);
+  update_clock(self);
   if (same_size)
     gtk_widget_queue_draw(GTK_WIDGET(self));
   else
@@ -254,7 +234,7 @@ void msu_moving_picture_set_playing(MsuMovingPicture *self, gboolean playing) {
     return;
   self->playing = playing;
   self->position = 0;
-  update_tick(self);
+  update_clock(self);
   gtk_widget_queue_draw(GTK_WIDGET(self));
   g_object_notify_by_pspec(G_OBJECT(self), properties[PROP_PLAYING]);
 }
@@ -279,6 +259,7 @@ void msu_moving_picture_load(MsuMovingPicture *self, const char *path, int side,
     /* Another clip is not faded into: a cell of a list is used for many clips. */
     self->fade = 1;
     reel_clear(&self->before);
+    update_clock(self);
     g_free(self->path);
     self->path = g_strdup(path);
   }
