@@ -12,24 +12,9 @@
 
 #include "base/file.h"
 #include "harness.h"
-#include "ms-models.h"
 #include "ms-train.h"
 #include "scratch.h"
-
-static const char config[] =
-    "{\"format\": \"megaslide-1\", \"name\": \"tiny\", \"dim\": 32, \"ffn\": 64, \"heads\": 2, \"layers\": "
-    "2, \"in_channels\": 16,"
-    " \"out_channels\": 16, \"patch\": [1,2,2], \"text_dim\": 32, \"text_len\": 8, \"freq_dim\": 32, "
-    "\"eps\": 1e-6, \"positions\": \"short-side\","
-    " \"coordinate_features\": true, \"pooled_text\": true,"
-    " \"attention\": {\"kind\": \"dsa\", \"mode\": \"point\", \"window\": [3,3,3], \"bounds\": [1,2,2], "
-    "\"groups\": 2},"
-    " \"coarse_attention\": {\"kind\": \"dense\"},"
-    " \"codec\": {\"kind\": \"pack\", \"strides\": [4,8,8], \"channels\": 16, \"encoder\": [16,16], "
-    "\"decoder\": [16,16]},"
-    " \"text\": {\"kind\": \"words\", \"dim\": 32, \"layers\": 1, \"heads\": 2, \"ffn\": 32, \"length\": 8, "
-    "\"vocabulary\": [\"<pad>\", \"<bos>\", \"up\", \"down\"]},"
-    " \"fps\": 8, \"sizes\": [[32,32]], \"frames\": [9]}";
+#include "tiny-model.h"
 
 /* Clips of a bright square that goes up or down. */
 static int read_clip(void *data, int64_t clip, uint32_t variant, const struct ms_clip_request *request,
@@ -266,13 +251,10 @@ static void check_samples(void) {
 }
 
 int main(int argc, char **argv) {
-  struct ms_machine machine = {.data_folder = "."};
   struct ms_error error = {0};
   check_begin(argc, argv);
   scratch_begin();
-  scratch_put("tiny.json", config, sizeof config - 1);
-  check_ok(ms_model_create(scratch_path("tiny.json"), scratch_path("model"), 3, &machine, NULL, &error) == 0,
-           "a tiny model is made: %s", error.message);
+  check_ok(tiny_model_make(&error) == 0, "a tiny model is made: %s", error.message);
   check_straight();
   check_threads();
   check_stop();

@@ -8,25 +8,14 @@
 #include "harness.h"
 #include "ms-models.h"
 #include "scratch.h"
+#include "tiny-model.h"
 #include "weights/safetensors.h"
-
-static const char config[] =
-    "{\"format\": \"megaslide-1\", \"name\": \"tiny\", \"dim\": 32, \"ffn\": 64, \"heads\": 2, \"layers\": 2,"
-    " \"in_channels\": 16, \"out_channels\": 16, \"text_dim\": 32, \"text_len\": 8, \"freq_dim\": 32,"
-    " \"attention\": {\"kind\": \"dsa\", \"window\": [3,3,3], \"groups\": 2},"
-    " \"coarse_attention\": {\"kind\": \"dense\"},"
-    " \"codec\": {\"kind\": \"pack\", \"strides\": [4,8,8], \"channels\": 16, \"encoder\": [16,16],"
-    " \"decoder\": [16,16]},"
-    " \"text\": {\"kind\": \"words\", \"dim\": 32, \"layers\": 1, \"heads\": 2, \"ffn\": 32, \"length\": 8,"
-    " \"vocabulary\": [\"<pad>\", \"<bos>\", \"up\", \"down\"]},"
-    " \"latent_mean\": [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"
-    " \"sampling\": {\"sampler\": \"euler\", \"steps\": 9}, \"fps\": 8, \"sizes\": [[64,64]], \"frames\": "
-    "[9]}";
 
 /* The configuration with one value replaced by another. */
 static void check_refused(const char *from, const char *to, const char *key) {
-  char *text = malloc(sizeof config + 400);
-  const char *at = strstr(config, from);
+  const size_t size = strlen(tiny_config) + 400;
+  char *text = malloc(size);
+  const char *at = strstr(tiny_config, from);
   struct ms_error error = {0};
   int code;
   if (!at) {
@@ -34,7 +23,7 @@ static void check_refused(const char *from, const char *to, const char *key) {
     free(text);
     return;
   }
-  snprintf(text, sizeof config + 400, "%.*s%s%s", (int)(at - config), config, to, at + strlen(from));
+  snprintf(text, size, "%.*s%s%s", (int)(at - tiny_config), tiny_config, to, at + strlen(from));
   scratch_put("model/model.json", text, strlen(text));
   code = ms_model_verify(scratch_path("model"), &error);
   check_ok(code == MS_EINPUT && strstr(error.message, key) && strstr(error.message, "model/model.json"),
@@ -60,10 +49,10 @@ static void check_json(void) {
   check_refused("\"megaslide-1\"", "1", "\"format\"");
   check_refused("\"megaslide-1\"", "\"megaslide-9\"", "\"format\"");
   check_refused("\"tiny\"", "7", "\"name\"");
-  check_refused("[[64,64]]", "\"64x64\"", "\"sizes\"");
-  check_refused("[[64,64]]", "[64,64]", "\"sizes\"");
-  check_refused("[[64,64]]", "[[64,64], [64]]", "\"sizes\"");
-  check_refused("[[64,64]]", "[[64.5,64]]", "\"sizes\"");
+  check_refused("[[32,32]]", "\"32x32\"", "\"sizes\"");
+  check_refused("[[32,32]]", "[32,32]", "\"sizes\"");
+  check_refused("[[32,32]]", "[[32,32], [32]]", "\"sizes\"");
+  check_refused("[[32,32]]", "[[32.5,32]]", "\"sizes\"");
   check_refused("\"frames\": [9]", "\"frames\": 9", "\"frames\"");
   check_refused("\"frames\": [9]", "\"frames\": [0]", "\"frames\"");
   check_refused("\"fps\": 8", "\"fps\": \"8\"", "\"fps\"");
@@ -123,7 +112,7 @@ static void check_value(const char *file, const char *tensor, int64_t index, con
 static void check_values(void) {
   const uint16_t nan = 0x7fc1, infinity = 0x7f80, minus = 0xff80;
   struct ms_error error = {0};
-  scratch_put("model/model.json", config, sizeof config - 1);
+  scratch_put("model/model.json", tiny_config, strlen(tiny_config));
   check_ok(ms_model_verify(scratch_path("model"), &error) == 0, "the model is whole: %s", error.message);
   check_value("model/dit.safetensors", "blocks.1.ffn.0.weight", 37, &nan, 2, "[1,5]");
   check_value("model/dit.safetensors", "blocks.0.self_attn.q.bias", 31, &infinity, 2, "[31]");
@@ -133,13 +122,10 @@ static void check_values(void) {
 }
 
 int main(int argc, char **argv) {
-  struct ms_machine machine = {.data_folder = "."};
   struct ms_error error = {0};
   check_begin(argc, argv);
   scratch_begin();
-  scratch_put("tiny.json", config, sizeof config - 1);
-  check_ok(ms_model_create(scratch_path("tiny.json"), scratch_path("model"), 3, &machine, NULL, &error) == 0,
-           "a tiny model is made: %s", error.message);
+  check_ok(tiny_model_make(&error) == 0, "a tiny model is made: %s", error.message);
   check_json();
   check_values();
   scratch_end();
