@@ -64,8 +64,12 @@ size_t ms_memory_available(void) {
 const char *ms_format_bytes(double bytes, char *text, size_t size) {
   if (bytes >= 1073741824.0)
     snprintf(text, size, "%.2f GiB", bytes / 1073741824.0);
-  else
+  else if (bytes >= 1048576.0)
     snprintf(text, size, "%.0f MiB", bytes / 1048576.0);
+  else if (bytes >= 1024)
+    snprintf(text, size, "%.0f KiB", bytes / 1024.0);
+  else
+    snprintf(text, size, "%.0f B", bytes);
   return text;
 }
 

@@ -9,13 +9,20 @@
 #include "ms-tensors.h"
 #include "ms-train.h"
 
-int main(int argc, char **argv) {
+static void check_told(double bytes, const char *wanted) {
   char text[32];
+  check_ok(!strcmp(ms_format_bytes(bytes, text, sizeof text), wanted), "bytes are told: %s", text);
+}
+
+int main(int argc, char **argv) {
   struct ms_train_job job;
   enum ms_format format;
   check_begin(argc, argv);
-  check_ok(!strcmp(ms_format_bytes(1.5 * 1073741824, text, sizeof text), "1.50 GiB"), "bytes are told: %s",
-           text);
+  check_told(1.5 * 1073741824, "1.50 GiB");
+  check_told(320.4 * 1048576, "320 MiB");
+  check_told(102400, "100 KiB");
+  check_told(100, "100 B");
+  check_told(0, "0 B");
   ms_train_job_init(&job);
   check_ok(job.steps > 0 && ms_generate_job_default().seed < 0 && ms_memory_resident() > 0 &&
                ms_seconds() > 0,
