@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "ms-media.h"
@@ -95,13 +96,9 @@ static int inspect_model(const char *path, struct msa_output *output, struct ms_
   return status;
 }
 
-/* Settings from the comment tag, or for formats without one from FILE.json beside it. */
-static json_t *clip_settings(const struct ms_video *video, const char *path) {
+static json_t *clip_settings(const struct ms_video *video) {
   const char *comment = ms_video_comment(video);
-  char beside[4096];
   json_t *settings = comment ? json_loads(comment, 0, NULL) : NULL;
-  if (!settings && (size_t)snprintf(beside, sizeof beside, "%s.json", path) < sizeof beside)
-    settings = json_load_file(beside, 0, NULL);
   if (!json_is_object(settings)) {
     json_decref(settings);
     return NULL;
@@ -129,7 +126,7 @@ static int inspect_clip(const char *path, struct msa_output *output, struct ms_e
     status = ms_video_count(video, error);
   if (status == 0) {
     const struct ms_video_info *info = ms_video_info(video);
-    json_t *settings = clip_settings(video, path), *result = json_object();
+    json_t *settings = clip_settings(video), *result = json_object();
     if (settings)
       json_object_update(result, settings);
     json_t *facts =
@@ -161,12 +158,19 @@ static int inspect_clip(const char *path, struct msa_output *output, struct ms_e
   return status;
 }
 
+/* A folder of frames, as export writes it. */
+static int has_frames(const char *folder) {
+  char first[4096];
+  return (size_t)snprintf(first, sizeof first, "%s/00001.png", folder) < sizeof first &&
+         access(first, F_OK) == 0;
+}
+
 static int inspect(const char *path, struct msa_output *output, struct ms_error *error) {
   struct stat info;
   if (stat(path, &info))
     return ms_error_set(error, MS_EINPUT, "there is no file or folder \"%s\"", path);
   if (S_ISDIR(info.st_mode))
-    return inspect_model(path, output, error);
+    return has_frames(path) ? inspect_clip(path, output, error) : inspect_model(path, output, error);
   return is_safetensors(path) ? inspect_tensors(path, output, error) : inspect_clip(path, output, error);
 }
 
@@ -185,7 +189,7 @@ static int run(const struct msa_command *command, int argc, char **argv) {
 const struct msa_command msa_command_inspect = {
     .name = "inspect",
     .usage = "FILE [--json]",
-    .summary = "Tell what a clip, a weight file or a model folder is and how it was made",
+    .summary = "Tell what a clip, a folder of frames, a weight file or a model folder is and how it was made",
     .examples =
         "  megaslide inspect ball.mp4\n  megaslide inspect mine/dit.safetensors\n  megaslide inspect mine\n",
     .options = options,

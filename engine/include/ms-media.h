@@ -16,20 +16,21 @@ struct ms_video;
 struct ms_video_info {
   int width, height; /* of the frames that come out: after rotation, with square pixels */
   int coded_width, coded_height, rotation; /* degrees clockwise as stored */
-  double fps;                              /* average over the stream */
-  int64_t frames;                          /* counted by decoding when ms_video_count was called, else -1 */
-  double duration;                         /* seconds, from the container */
-  int variable_rate;                       /* times of the frames counted are not evenly spaced */
+  double fps;        /* average over the stream; of a GIF, which has delays only, nearer once it is counted */
+  int64_t frames;    /* counted by decoding when ms_video_count was called, else -1 */
+  double duration;   /* seconds, from the container */
+  int variable_rate; /* times of the frames counted are not evenly spaced */
   char codec[32], pixel_format[32], container[32];
   char color_primaries[32], color_transfer[32], color_space[32], color_range[32];
   int has_audio;
 };
 
-/* MS_EINPUT: not there, not a video, no decoder; the message names the file and the reason. */
+/* A file, or a folder of frames 00001.png ... whose rate FILE.json tells (24 without it).
+ * MS_EINPUT: not there, not a video, no decoder; the message names the file and the reason. */
 int ms_video_open(struct ms_video **video, const char *path, struct ms_error *error);
 void ms_video_close(struct ms_video **video);
 const struct ms_video_info *ms_video_info(const struct ms_video *video);
-/* The comment tag of the container, or NULL. */
+/* The comment tag of the container, or where it has none the text of FILE.json; NULL: neither. */
 const char *ms_video_comment(const struct ms_video *video);
 /* Decodes to the end, counts, notes the times (variable_rate) and goes back to the start. */
 int ms_video_count(struct ms_video *video, struct ms_error *error);

@@ -1,5 +1,6 @@
 #include "ms-media.h"
 
+#include <jansson.h>
 #include <libavutil/opt.h>
 #include <libswscale/swscale.h>
 #include <math.h>
@@ -334,18 +335,37 @@ static int verify(const struct ms_encoder *encoder, const char *part, struct ms_
   return code;
 }
 
+/* A folder of frames has its rate nowhere but in the settings beside it, so they must tell the one that was
+ * asked for. The text to write, which the caller frees; NULL: out of memory. */
+static char *sidecar_text(const struct ms_encoder *encoder) {
+  const double fps = encoder->params.fps;
+  json_t *settings = encoder->frames ? json_loads(encoder->comment, 0, NULL) : NULL;
+  char *text;
+  if (json_is_object(settings) && json_number_value(json_object_get(settings, "fps")) != fps) {
+    json_object_set_new(settings, "fps", json_real(fps));
+    text = json_dumps(settings, JSON_COMPACT);
+  } else {
+    text = strdup(encoder->comment);
+  }
+  json_decref(settings);
+  return text;
+}
+
 /* Settings beside a file that has no tag for them; without settings none may be left of an earlier file of
  * that name. */
 static int write_sidecar(const struct ms_encoder *encoder, struct ms_error *error) {
   char *name = malloc(strlen(encoder->path) + sizeof ".json");
+  char *text = encoder->comment ? sidecar_text(encoder) : NULL;
   int code = 0;
-  if (!name)
-    return ms_media_failed(encoder->path, AVERROR(ENOMEM), error);
-  sprintf(name, "%s.json", encoder->path);
-  if (encoder->comment)
-    code = ms_file_write_all(name, encoder->comment, strlen(encoder->comment), error);
+  if (name)
+    sprintf(name, "%s.json", encoder->path);
+  if (!name || (encoder->comment && !text))
+    code = ms_media_failed(encoder->path, AVERROR(ENOMEM), error);
+  else if (text)
+    code = ms_file_write_all(name, text, strlen(text), error);
   else
     unlink(name);
+  free(text);
   free(name);
   return code;
 }

@@ -252,6 +252,28 @@ static void copy_name(char out[32], const char *name) {
   snprintf(out, 32, "%s", name ? name : "unknown");
 }
 
+static int is_gif(const struct ms_video *video) {
+  return !strcmp(video->container->iformat->name, "gif");
+}
+
+/* The rate that the settings beside the file tell, if it is that near to what the file shows; else 0, as the
+ * file may be another by now. */
+static double told_rate(const struct ms_video *video, double shown, double near) {
+  const double told = sidecar_fps(video);
+  return fabs(told - shown) <= near ? told : 0;
+}
+
+/* The rate of `steps` delays that last `seconds`. Each frame's time is rounded to a hundredth of a second, so
+ * that 12 frames a second look like 11.94: the settings know better, and without them a whole number that
+ * is as near as that is meant. */
+static double gif_rate(const struct ms_video *video, int64_t steps, double seconds) {
+  const double shown = (double)steps / seconds, rounding = shown * 0.005 / seconds;
+  const double told = told_rate(video, shown, 2 * rounding);
+  if (told > 0)
+    return told;
+  return round(shown) > 0 && fabs(shown - round(shown)) <= rounding ? round(shown) : shown;
+}
+
 /* What the container says and what the first frame shows. */
 static void describe(struct ms_video *video) {
   struct ms_video_info *info = &video->info;
@@ -262,6 +284,11 @@ static void describe(struct ms_video *video) {
   if (rate.num <= 0 || rate.den <= 0)
     rate = video->stream->r_frame_rate;
   info->fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+  /* until the delays are counted, the settings are nearer than what libavformat guesses from the first few */
+  if (is_gif(video)) {
+    const double told = told_rate(video, info->fps, info->fps / 20);
+    info->fps = told > 0 ? told : info->fps;
+  }
   info->frames = -1;
   if (video->container->duration > 0)
     info->duration = (double)video->container->duration / AV_TIME_BASE;
@@ -394,11 +421,13 @@ int ms_video_count(struct ms_video *video, struct ms_error *error) {
     return code;
   video->info.frames = frames;
   /* containers round times to as little as a hundredth of a second (GIF), mostly to a thousandth */
-  video->info.variable_rate =
-      most - least > (strcmp(video->info.container, "gif") ? 0.0021 : 0.0101) + 0.05 * least;
-  /* GIF has a delay for each frame and no rate; libavformat guesses one from the first few */
-  if ((video->info.fps <= 0 || !strcmp(video->info.container, "gif")) && frames > 1 && last > 0)
-    video->info.fps = (double)(frames - 1) / last;
+  video->info.variable_rate = most - least > (is_gif(video) ? 0.0101 : 0.0021) + 0.05 * least;
+  if (frames > 1 && last > 0) {
+    if (is_gif(video))
+      video->info.fps = gif_rate(video, frames - 1, last);
+    else if (video->info.fps <= 0)
+      video->info.fps = (double)(frames - 1) / last;
+  }
   return ms_video_rewind(video, error);
 }
 

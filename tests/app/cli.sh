@@ -74,6 +74,13 @@ check "exported" ends 0 export "$folder/scenes/0001.mp4" -o "$folder/b.mkv" --fo
 check "the copy" ends 0 inspect "$folder/b.mkv" --json
 check "has the same frames" says out '"frames":9'
 check "and the settings" says out '"prompt":"'
+check "exported as a GIF" ends 0 export "$folder/scenes/0001.mp4" -o "$folder/b.gif"
+check "which is inspected" ends 0 inspect "$folder/b.gif" --json
+check "with the rate and the settings" says out '"prompt":".*"fps":8.0'
+check "exported as frames" ends 0 export "$folder/scenes/0001.mp4" -o "$folder/b.png"
+check "the folder is inspected" ends 0 inspect "$folder/b.png" --json
+check "as a clip with its settings" says out '"prompt":".*"fps":8.0,.*"frames":9,'
+check "a folder of neither" ends 3 inspect "$folder"
 check "exported into a folder that is not there" ends 5 export "$folder/scenes/0001.mp4" -o "$folder/no/b.mp4"
 check "exported onto itself" ends 2 export "$folder/b.mkv" -o "$folder/../${folder##*/}/b.mkv" --format ffv1
 check "no other file is left" sh -c "! ls '$folder' '$folder/scenes' | grep -F .part"
