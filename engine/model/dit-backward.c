@@ -8,9 +8,8 @@
 
 #include "model/dit-private.h"
 
-static const float *modulation(const struct ms_dit *dit, int layer, int sample, int row) {
-  int64_t dim = dit->config.dim;
-  return dit->run.time.modulation + (((int64_t)layer * dit->run.samples + sample) * 6 + row) * dim;
+static const float *modulation(const struct ms_dit *dit, int sample, int row) {
+  return dit->run.time.modulation + ((int64_t)sample * 6 + row) * dit->config.dim;
 }
 
 static enum msk_type u_type(const struct ms_dit *dit, int layer) {
@@ -49,8 +48,8 @@ static void gate_back(const struct dit_layer_run *run, const struct dit_block *b
   for (int i = 0; i < block->samples; i++) {
     struct dit_block s = ms_dit_segment_at(&dit->run, block, i);
     int64_t at = s.row * dim;
-    dit->compute->norm.gate_backward(dy + at, dim, b + at, dim, modulation(dit, run->layer, s.sample, row),
-                                     dim, s.rows, db + at, dim, segment_sums(run, &s, row));
+    dit->compute->norm.gate_backward(dy + at, dim, b + at, dim, modulation(dit, s.sample, row), dim, s.rows,
+                                     db + at, dim, segment_sums(run, &s, row));
   }
 }
 
@@ -66,8 +65,8 @@ static void modulate_back(const struct dit_layer_run *run, const struct dit_bloc
         .eps = dit->config.eps,
         .x = x + s.row * dim,
         .x_ld = dim,
-        .scale = modulation(dit, run->layer, s.sample, row + 1),
-        .shift = modulation(dit, run->layer, s.sample, row),
+        .scale = modulation(dit, s.sample, row + 1),
+        .shift = modulation(dit, s.sample, row),
         .mod_ld = 6 * dim,
         .mod_rows = dit->run.tokens,
         .one_plus = 1,
@@ -119,7 +118,6 @@ static void cross_back(const struct dit_layer_run *run, int64_t sample, int64_t 
   const struct dit_acts *acts = run->acts;
   const struct dit_grads *g = run->grads;
   int64_t dim = dit->config.dim, heads = dit->config.heads, row = sample * dit->run.tokens;
-  int64_t text_row = run->layer * dit->run.text_rows + sample * dit->config.text_len;
   struct msk_attention a = ms_dit_cross(dit, run->text, run->layer, (int)sample);
   a.queries = dit->run.tokens;
   a.q = acts->cross_q + row * dim;
@@ -127,7 +125,7 @@ static void cross_back(const struct dit_layer_run *run, int64_t sample, int64_t 
   a.lse = acts->cross_lse + row * heads;
   a.d_o = g->dcrossed + row * dim;
   a.dq = g->dcross_q + row * dim;
-  a.dk = g->dkv + text_row * 2 * dim;
+  a.dk = g->dkv + sample * dit->config.text_len * 2 * dim;
   a.dv = a.dk + dim;
   a.d_o_ld = a.dq_ld = dim;
   a.dk_ld = a.dv_ld = 2 * dim;
@@ -344,11 +342,12 @@ static void back_in_pieces(struct dit_layer_run *run) {
   }
 }
 
-struct weight { /* one matrix's gradient: dy [R,n], x [R,k] */
+struct weight { /* one matrix's gradient: dy [rows,n], x [rows,k] */
   const struct dit_matrix *matrix;
   const float *dy;
   const void *x;
   enum msk_type type;
+  int64_t rows;
 };
 
 static void weight_gradients(const struct dit_layer_run *run, float *grad) {
@@ -357,25 +356,27 @@ static void weight_gradients(const struct dit_layer_run *run, float *grad) {
   const struct dit_acts *acts = run->acts;
   const struct dit_grads *g = run->grads;
   enum msk_type low = ms_dit_low_type(dit);
+  int64_t rows = dit->run.rows;
   const struct weight list[] = {
-      {&layer->up, g->dhidden, acts->modulated2, low},
-      {&layer->down, g->dmlp, acts->hidden, low},
-      {&layer->qkv, g->dqkv, acts->u, u_type(dit, run->layer)},
-      {&layer->out, g->dprojected, acts->attended, MSK_F32},
-      {&layer->cross_q, g->dcross_q, acts->normed3, low},
-      {&layer->cross_out, run->dx, acts->crossed, MSK_F32},
-      {&layer->offset_out, g->dz, acts->offset_low, low},
+      {&layer->up, g->dhidden, acts->modulated2, low, rows},
+      {&layer->down, g->dmlp, acts->hidden, low, rows},
+      {&layer->qkv, g->dqkv, acts->u, u_type(dit, run->layer), rows},
+      {&layer->out, g->dprojected, acts->attended, MSK_F32, rows},
+      {&layer->cross_q, g->dcross_q, acts->normed3, low, rows},
+      {&layer->cross_out, run->dx, acts->crossed, MSK_F32, rows},
+      {&layer->cross_kv, g->dkv, run->text->context, MSK_F32, dit->run.text_rows},
+      {&layer->offset_out, g->dz, acts->offset_low, low, rows},
   };
-  int count = dit->run.attention[run->layer].kind == MS_ATTENTION_DSA ? 7 : 6;
-  struct dit_pack packs[7];
-  struct dit_product products[7];
+  int count = dit->run.attention[run->layer].kind == MS_ATTENTION_DSA ? 8 : 7;
+  struct dit_pack packs[8];
+  struct dit_product products[8];
   unsigned char *next = g->packed;
   for (int i = 0; i < count; i++) {
     const struct dit_matrix *m = list[i].matrix;
     packs[i] = (struct dit_pack){
         .precision = m->precision,
         .pack = {.n = m->k,
-                 .k = dit->run.rows,
+                 .k = list[i].rows,
                  .src = list[i].x,
                  .type = list[i].type,
                  .ld = m->k,
@@ -386,7 +387,7 @@ static void weight_gradients(const struct dit_layer_run *run, float *grad) {
         .precision = m->precision,
         .product = {.m = m->n,
                     .n = m->k,
-                    .k = dit->run.rows,
+                    .k = list[i].rows,
                     .a = list[i].dy,
                     .a_ld = m->n,
                     .a_transposed = 1,
@@ -395,7 +396,7 @@ static void weight_gradients(const struct dit_layer_run *run, float *grad) {
                     .c_ld = m->k,
                     .accumulate = 1},
     };
-    next += (ms_dit_pack_bytes(dit, m->precision, m->k, dit->run.rows) + 63) / 64 * 64;
+    next += (ms_dit_pack_bytes(dit, m->precision, m->k, list[i].rows) + 63) / 64 * 64;
   }
   ms_dit_pack_all(dit, packs, count);
   ms_dit_product_all(dit, products, count);
@@ -440,9 +441,9 @@ static void sum_blocks(const struct dit_layer_run *run, float *grad) {
 }
 
 void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text,
-                           const struct dit_acts *acts, int current, float *grad) {
+                           const struct dit_acts *acts, float *dx, float *dx1, float *grad) {
   struct dit_grads grads = dit->run.grads;
-  struct dit_layer_run run = {dit, layer, text, acts, &grads, grads.dx[current], grads.dx[!current]};
+  struct dit_layer_run run = {dit, layer, text, acts, &grads, dx, dx1};
   if (acts->z && acts->z_cut == acts->z)
     grads.dz_cut = grads.dz;
   dit->run.qk_ld = 2 * (int64_t)dit->config.dim;
@@ -453,6 +454,7 @@ void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text 
     back_in_pieces(&run);
   if (dit->run.attention[layer].kind == MS_ATTENTION_DSA)
     ms_dit_offset_conv_weights(dit, layer, acts, &grads, grad);
+  ms_dit_text_keys_backward(dit, text, layer, grad);
   weight_gradients(&run, grad);
   sum_blocks(&run, grad);
 }

@@ -17,9 +17,8 @@ static float *kept(float *all, const struct dit_block *block, int64_t ld) {
   return all ? all + block->row * ld : NULL;
 }
 
-static const float *modulation(const struct ms_dit *dit, int layer, int sample, int row) {
-  int64_t dim = dit->config.dim;
-  return dit->run.time.modulation + (((int64_t)layer * dit->run.samples + sample) * 6 + row) * dim;
+static const float *modulation(const struct ms_dit *dit, int sample, int row) {
+  return dit->run.time.modulation + ((int64_t)sample * 6 + row) * dit->config.dim;
 }
 
 /* LayerNorm with shift and scale from rows `row` and row + 1 of the modulation. */
@@ -32,8 +31,8 @@ static void modulate(const struct dit_layer_run *run, const struct dit_block *bl
       .eps = dit->config.eps,
       .x = x,
       .x_ld = dim,
-      .scale = modulation(dit, run->layer, block->sample, row + 1),
-      .shift = modulation(dit, run->layer, block->sample, row),
+      .scale = modulation(dit, block->sample, row + 1),
+      .shift = modulation(dit, block->sample, row),
       .mod_ld = 6 * dim,
       .mod_rows = dit->run.tokens,
       .one_plus = 1,
@@ -120,7 +119,7 @@ static void branch(const struct dit_layer_run *run, const struct dit_block *bloc
   struct ms_dit *dit = run->dit;
   struct msk_product p = product(matrix, block->rows, a, a_type, to, MSK_F32);
   if (gate >= 0) {
-    p.gate = modulation(dit, run->layer, block->sample, gate);
+    p.gate = modulation(dit, block->sample, gate);
     p.gate_ld = 6 * (int64_t)dit->config.dim;
     p.gate_rows = dit->run.tokens;
   }

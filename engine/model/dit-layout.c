@@ -1,4 +1,5 @@
 /* Shapes of a call, its partition into blocks, and where its buffers are. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/dit-private.h"
@@ -69,9 +70,11 @@ struct dit_block ms_dit_segment_at(const struct dit_run *run, const struct dit_b
   return segment;
 }
 
-void ms_dit_shape(const struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, struct dit_run *run) {
+void ms_dit_shape(const struct ms_dit *dit, const struct ms_dit_batch *batch, int count, int keep,
+                  struct dit_run *run) {
   int64_t target = TRAINING_ROWS;
   run->samples = batch->samples;
+  run->count = count;
   run->coarse = batch->coarse;
   run->keep = keep;
   run->tokens = 1;
@@ -115,9 +118,9 @@ static int has_windows(const struct ms_dit *dit, const struct dit_run *run) {
   return 0;
 }
 
-static void layout_time(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena) {
+static void layout_time(const struct ms_dit *dit, const struct dit_run *run, struct dit_time *time,
+                        struct ms_arena *arena) {
   const struct ms_dit_config *c = &dit->config;
-  struct dit_time *time = &run->time;
   int64_t s = run->samples, dim = c->dim;
   time->sinusoid = ms_arena_take_f32(arena, s * c->freq_dim);
   time->first_raw = ms_arena_take_f32(arena, s * dim);
@@ -128,14 +131,45 @@ static void layout_time(const struct ms_dit *dit, struct dit_run *run, struct ms
   time->pooled_text = ms_arena_take_f32(arena, s * c->text_dim);
   time->pooled_raw = ms_arena_take_f32(arena, s * dim);
   time->pooled = ms_arena_take_f32(arena, s * dim);
-  time->modulation = ms_arena_take_f32(arena, c->layers * s * 6 * dim);
   time->head = ms_arena_take_f32(arena, s * 2 * dim);
-  if (!run->keep)
-    return;
-  time->de = ms_arena_take_f32(arena, s * dim);
-  time->dhidden = ms_arena_take_f32(arena, s * dim);
-  time->dpooled = ms_arena_take_f32(arena, s * c->text_dim);
-  time->dhead = ms_arena_take_f32(arena, s * 2 * dim);
+  if (run->keep)
+    time->dhead = ms_arena_take_f32(arena, s * 2 * dim);
+}
+
+/* What is every batch's own, and the parts of that which all work in after each other. */
+static void layout_batches(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena) {
+  const struct ms_dit_config *c = &dit->config;
+  int64_t s = run->samples, dim = c->dim;
+  struct dit_batch_run shared = {
+      .text = {.slot = -1, .samples = run->samples, .training = run->keep, .held = 1}};
+  shared.time.modulation = ms_arena_take_f32(arena, s * 6 * dim);
+  if (run->keep) {
+    shared.time.de = ms_arena_take_f32(arena, s * dim);
+    shared.time.dhidden = ms_arena_take_f32(arena, s * dim);
+    shared.time.dpooled = ms_arena_take_f32(arena, s * c->text_dim);
+  }
+  if (run->own_text)
+    ms_dit_keys_layout(dit, &shared.text, arena);
+  for (int i = 0; i < run->count; i++) {
+    struct dit_batch_run own = shared;
+    layout_time(dit, run, &own.time, arena);
+    if (run->own_text)
+      ms_dit_context_layout(dit, &own.text, arena);
+    if (run->keep) {
+      own.dx = ms_arena_take_f32(arena, run->rows * dim);
+      own.dtime = ms_arena_take_f32(arena, s * 6 * dim);
+      own.dcontext = ms_arena_take_f32(arena, run->text_rows * dim);
+    }
+    if (run->each)
+      run->each[i] = own;
+  }
+}
+
+void ms_dit_select(struct ms_dit *dit, int i) {
+  const struct dit_batch_run *batch = &dit->run.each[i];
+  dit->run.time = batch->time;
+  dit->run.grads.dtime = batch->dtime;
+  dit->run.grads.dcontext = batch->dcontext;
 }
 
 static void layout_windows(struct dit_run *run, struct ms_arena *arena) {
@@ -287,7 +321,8 @@ void ms_dit_localize_backward(const struct ms_dit *dit, int layer, const struct 
 static size_t packed_bytes(const struct ms_dit *dit, const struct dit_run *run) {
   const struct ms_dit_config *c = &dit->config;
   size_t layer = 6 * ((ms_dit_pack_bytes(dit, dit->precision, c->dim, run->rows) + 63) / 64 * 64) +
-                 (ms_dit_pack_bytes(dit, dit->precision, c->ffn, run->rows) + 63) / 64 * 64;
+                 (ms_dit_pack_bytes(dit, dit->precision, c->ffn, run->rows) + 63) / 64 * 64 +
+                 (ms_dit_pack_bytes(dit, dit->precision, c->dim, run->text_rows) + 63) / 64 * 64;
   const struct dit_matrix *const outer[] = {&dit->patch,   &dit->head,    &dit->text0,
                                             &dit->text2,   &dit->time0,   &dit->time2,
                                             &dit->pooled0, &dit->pooled2, &dit->projection};
@@ -311,8 +346,7 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
   memset(g, 0, sizeof *g);
   if (!run->keep)
     return;
-  g->dx[0] = ms_arena_take_f32(arena, rc);
-  g->dx[1] = ms_arena_take_f32(arena, rc);
+  g->spare = ms_arena_take_f32(arena, rc);
   g->dmlp = ms_arena_take_f32(arena, rc);
   g->dhidden = ms_arena_take_f32(arena, rows * (hidden > outer ? hidden : outer));
   g->dcross_q = ms_arena_take_f32(arena, rc);
@@ -328,22 +362,22 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
   g->head_rstd = ms_arena_take_f32(arena, rows);
   g->block_sums = ms_arena_take_f32(arena, run->blocks.blocks * dit->sums.total);
   g->segment_sums = ms_arena_take_f32(arena, run->blocks.segments * 6 * c->dim);
-  g->text_sums = ms_arena_take_f32(
-      arena, c->layers * ((run->text_rows + MS_DIT_TEXT_ROWS - 1) / MS_DIT_TEXT_ROWS) * c->dim);
+  g->text_sums =
+      ms_arena_take_f32(arena, (run->text_rows + MS_DIT_TEXT_ROWS - 1) / MS_DIT_TEXT_ROWS * 3 * c->dim);
   g->dtext = ms_arena_take_f32(arena, run->text_rows * c->text_dim);
   g->joined = ms_arena_take_f32(arena, dit->config.coordinate_features ? c->dim * dit->patch.k : 1);
-  g->dkv = ms_arena_take_f32(arena, c->layers * run->text_rows * 2 * c->dim);
-  g->dtime = ms_arena_take_f32(arena, (int64_t)run->samples * 6 * c->dim);
-  g->dcontext = ms_arena_take_f32(arena, run->text_rows * c->dim);
+  g->dkv = ms_arena_take_f32(arena, run->text_rows * 2 * c->dim);
   g->packed = ms_arena_take(arena, packed_bytes(dit, run));
 }
 
 void ms_dit_layout(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena) {
   size_t packed = 0;
   arena->used = arena->peak = 0;
-  run->saved =
-      ms_arena_take_f32(arena, (run->keep ? dit->config.layers + 1 : 1) * run->rows * dit->config.dim);
-  layout_time(dit, run, arena);
+  run->saved = NULL;
+  if (!run->lent)
+    run->saved = ms_arena_take_f32(arena, (run->keep ? dit->config.layers + 1 : 1) * run->count * run->rows *
+                                              dit->config.dim);
+  layout_batches(dit, run, arena);
   for (int i = 0; i < 3; i++)
     run->rope[i] = ms_arena_take_f32(arena, (int64_t)run->lattice[i] * dit->pairs[i] * 2);
   run->places = ms_arena_take_f32(arena, dit->config.coordinate_features ? run->tokens * 15 : 1);
@@ -429,14 +463,45 @@ static int check_batch(const struct ms_dit *dit, const struct ms_dit_batch *batc
   return 0;
 }
 
-int ms_dit_begin(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, struct ms_error *error) {
+int ms_dit_check_batches(const struct ms_dit *dit, const struct ms_dit_batch *batches, int count,
+                         struct ms_error *error) {
+  for (int i = 0; i < count; i++) {
+    int code = check_batch(dit, &batches[i], error);
+    if (code < 0)
+      return code;
+    if (batches[i].samples != batches->samples || !batches[i].coarse != !batches->coarse ||
+        memcmp(batches[i].lattice, batches->lattice, sizeof batches->lattice))
+      return ms_error_set(error, MS_EUSAGE, "batches of one pass differ in their shape");
+  }
+  return count < 1 ? ms_error_set(error, MS_EUSAGE, "a pass over %d batches", count) : 0;
+}
+
+static int make_room(struct ms_dit *dit, int count, struct ms_error *error) {
+  if (count > dit->each_room) {
+    free(dit->each);
+    dit->each_room = 0;
+    dit->each = calloc((size_t)count, sizeof *dit->each);
+    if (!dit->each)
+      return ms_error_set(error, MS_ENOMEM, "out of memory for %d batches", count);
+    dit->each_room = count;
+  }
+  dit->run.each = dit->each;
+  return 0;
+}
+
+int ms_dit_begin(struct ms_dit *dit, const struct ms_dit_batch *batches, int count, int keep, int lent,
+                 struct ms_error *error) {
   struct dit_run *run = &dit->run;
   struct ms_arena measure = {0};
   size_t scratch;
-  int code = check_batch(dit, batch, error);
+  int code = make_room(dit, count, error);
   if (code < 0)
     return code;
-  ms_dit_shape(dit, batch, keep, run);
+  ms_dit_shape(dit, batches, count, keep, run);
+  run->lent = lent;
+  run->own_text = keep;
+  for (int i = 0; i < count; i++)
+    run->own_text |= batches[i].text_slot <= 0;
   ms_dit_layout(dit, run, &measure);
   if (measure.peak > run->arena.size) {
     ms_arena_release(&run->arena);

@@ -213,11 +213,11 @@ int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
     add_one(&list, &dit->pooled2, "pooled_embedding.2", c->dim, c->dim, 1);
   }
   add_one(&list, &dit->projection, "time_projection.1", 6 * (int64_t)c->dim, c->dim, 0.3);
-  for (int i = 0; i < c->layers; i++)
-    add_layer(dit, &list, i);
-  list.layer = -1;
+  /* the head before the blocks: what belongs to no block is one range */
   add_one(&list, &dit->head, "head.head", dit->patch_out, c->dim, 0);
   dit->head_modulation = add_modulation(&list, "head.modulation", 2, c->dim);
+  for (int i = 0; i < c->layers; i++)
+    add_layer(dit, &list, i);
   /* the time path, the first and the last matrix work in float32, as in Wan */
   dit->time0.exact = dit->time2.exact = dit->projection.exact = dit->pooled0.exact = dit->pooled2.exact =
       dit->head.exact = 1;
@@ -226,23 +226,40 @@ int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
   return 0;
 }
 
-void ms_dit_each_matrix(struct ms_dit *dit,
-                        void (*fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data), void *data) {
-  struct dit_matrix *const outer[] = {&dit->patch, &dit->text0,      &dit->text2, &dit->time0,
-                                      &dit->time2, &dit->projection, &dit->head};
-  for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
-    fn(dit, outer[i], data);
-  if (dit->config.pooled_text) {
-    fn(dit, &dit->pooled0, data);
-    fn(dit, &dit->pooled2, data);
-  }
-  for (int i = 0; i < dit->config.layers; i++) {
-    struct dit_layer *layer = &dit->layers[i];
+void ms_dit_shard_params(const struct ms_dit *dit, int shard, int *first, int *end) {
+  *first = shard < 0 ? 0 : dit->layers[shard].modulation;
+  *end = shard + 1 < dit->config.layers ? dit->layers[shard + 1].modulation : dit->params.count;
+}
+
+void ms_dit_shard_range(const struct ms_dit *dit, int shard, int64_t *begin, int64_t *count) {
+  int first, end;
+  ms_dit_shard_params(dit, shard, &first, &end);
+  *begin = dit->params.list[first].offset;
+  *count = (end < dit->params.count ? dit->params.list[end].offset : dit->params.total) - *begin;
+}
+
+void ms_dit_shard_matrices(struct ms_dit *dit, int shard, dit_matrix_fn fn, void *data) {
+  struct dit_layer *layer = shard < 0 ? NULL : &dit->layers[shard];
+  if (!layer) {
+    struct dit_matrix *const outer[] = {&dit->patch, &dit->text0,      &dit->text2, &dit->time0,
+                                        &dit->time2, &dit->projection, &dit->head};
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+      fn(dit, outer[i], data);
+    if (dit->config.pooled_text) {
+      fn(dit, &dit->pooled0, data);
+      fn(dit, &dit->pooled2, data);
+    }
+  } else {
     struct dit_matrix *const inner[] = {&layer->qkv,       &layer->out, &layer->cross_q, &layer->cross_kv,
                                         &layer->cross_out, &layer->up,  &layer->down};
-    for (size_t j = 0; j < sizeof inner / sizeof *inner; j++)
-      fn(dit, inner[j], data);
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
+      fn(dit, inner[i], data);
     if (layer->offsets)
       fn(dit, &layer->offset_out, data);
   }
+}
+
+void ms_dit_each_matrix(struct ms_dit *dit, dit_matrix_fn fn, void *data) {
+  for (int shard = -1; shard < dit->config.layers; shard++)
+    ms_dit_shard_matrices(dit, shard, fn, data);
 }

@@ -8,7 +8,11 @@
  * A block of whole samples meets nobody: one task does all three, and in training the backward pass too. What
  * only one block needs lives in the worker's scratch memory, what others read in buffers of all rows (struct
  * dit_acts), and the same code writes to either. The partition used in training depends on the lattice alone,
- * and sums over rows are kept per block and added in order, so threads change no bit. */
+ * and sums over rows are kept per block and added in order, so threads change no bit.
+ *
+ * A call takes several batches through one layer after the other. What belongs to one batch and outlives its
+ * turn in a layer is in a struct dit_batch_run; ms_dit_select puts it into dit->run, so that what works on a
+ * layer knows of one batch only. */
 #pragma once
 #include "base/arena.h"
 #include "model/dit.h"
@@ -19,9 +23,8 @@ struct dit_matrix {
   int64_t n, k;
   int exact; /* multiplied in float32 whatever the precision */
   enum msk_precision precision;
-  const void *source; /* [n,k] of source_type */
-  enum msk_type source_type;
-  void *forward, *backward; /* packed W and, in training, its transpose; inside dit->packed */
+  void *forward,
+      *backward; /* packed W and, where gradients are computed, its transpose; inside dit->packed */
   const float *bias_values; /* [n] */
 };
 
@@ -81,37 +84,39 @@ struct dit_acts {
 
 /* The text as cross-attention sees it, T = samples * text_len rows. */
 struct dit_text {
-  int slot, samples, training; /* slot -1: empty */
-  struct ms_arena arena;
+  int slot; /* -1: keys and values are not complete */
+  int samples, training;
+  int held; /* layers whose keys and values have a place: all in a slot, or one that each layer fills anew */
+  struct ms_arena arena;     /* of a slot */
   float *padded;             /* [T,text_dim] */
   void *hidden_raw, *hidden; /* [T,C] of text_embedding, low */
   float *context;            /* [T,C] */
-  float *kv;                 /* [layers][T,2C], k before its norm in training */
-  float *k;                  /* [layers][T,k_ld] normed; in kv unless training */
+  float *kv;                 /* [held][T,2C], k before its norm in training */
+  float *k;                  /* [held][T,k_ld] normed; in kv unless training */
   int64_t k_ld, k_stride;    /* stride: from layer to layer */
-  float *rstd;               /* [layers][T], training */
-  unsigned char *packed;     /* [layers][samples][heads] x packed_bytes */
+  float *rstd;               /* [held][T] */
+  unsigned char *packed;     /* [held][samples][heads] x packed_bytes */
   size_t packed_bytes;
 };
 
-/* Buffers of a backward pass. A and B of dx alternate. */
+/* Buffers of a backward pass. dtime and dcontext are those of the batch that is selected. */
 struct dit_grads {
-  float *dx[2]; /* [R,C] */
+  float *spare; /* [R,C] takes turns with each batch's dx */
   float *dmlp, *dhidden, *dcrossed, *dcross_q, *dprojected, *dattended, *dqkv,
       *du;                          /* [R,C] or [R,ffn], [R,3C] */
   float *dz, *dz_cut, *dconv;       /* offset head */
   float *head_mean, *head_rstd;     /* [R] of the last norm */
   float *block_sums, *segment_sums; /* [blocks, sums.total], [segments, 6C] */
   float *joined;                    /* [C,patch.k] of the patch matrix with coordinates */
-  float *text_sums, *dtext;         /* [layers][blocks of text rows][C]; [T,text_dim] */
-  float *dkv, *dtime, *dcontext;    /* [layers][T,2C]; [S,6C] of time_projection; [T,C] */
+  float *text_sums, *dtext;         /* [blocks of text rows][3C]; [T,text_dim] */
+  float *dkv, *dtime, *dcontext;    /* [T,2C]; [S,6C] of time_projection; [T,C] */
   unsigned char *packed;            /* transposed activations, for weight gradients */
 };
 
 struct dit_time {
   float *sinusoid, *first_raw, *first, *e, *e_act, *e0; /* [S,freq], [S,C] x4, [S,6C] */
   float *pooled_text, *pooled_raw, *pooled;             /* [S,text_dim], [S,C] x2 */
-  float *modulation;                                    /* [layers][S,6C] */
+  float *modulation;                                    /* [S,6C] of the layer at work */
   float *head;                                          /* [S,2C] */
   float *de, *dhidden, *dpooled, *dhead;                /* backward: [S,C] x2, [S,text_dim], [S,2C] */
 };
@@ -134,17 +139,28 @@ struct dit_product {
   int64_t first_task, m_step, n_step; /* filled in */
 };
 
-struct dit_run { /* one call's shapes and buffers */
-  int samples, coarse, keep;
-  int latent[3], lattice[3]; /* before and after the patch */
+struct dit_batch_run {   /* one of a call's batches */
+  struct dit_time time;  /* modulation and what is worked in while going back are all batches' */
+  struct dit_text text;  /* without a slot: context of its own, keys and values in memory of all batches */
+  struct dit_text *used; /* that one or a slot's */
+  float *dx;             /* [R,C] gradient of the stream where the backward pass is */
+  float *dtime, *dcontext;
+};
+
+struct dit_run {                    /* one call's shapes and buffers */
+  int samples, count, coarse, keep; /* count: batches */
+  int lent;                         /* a source says where layers' inputs and outputs are */
+  int own_text;                     /* some batch has no slot for its text */
+  int latent[3], lattice[3];        /* before and after the patch */
   int64_t tokens, rows, text_rows;
   const struct ms_attention_config *attention;
   struct dit_partition blocks;
   int whole;     /* blocks hold whole samples */
   int64_t qk_ld; /* of the pass at work: 3C in place, 2C where the backward pass keeps both */
   struct ms_arena arena;
-  float *saved; /* [layers + 1][R,C] inputs of layers and the last output; without keep one, worked on in
-                   place */
+  float *saved; /* [layers + 1][count][R,C] inputs of layers and the last output; without keep [count][R,C],
+                   worked on in place; NULL if lent */
+  struct dit_batch_run *each; /* [count]; borrowed from ms_dit */
   struct dit_acts acts;
   struct dit_grads grads;
   struct dit_time time;
@@ -171,15 +187,19 @@ struct ms_dit {
   struct dit_layer layers[MS_MAX_LAYERS];
   struct dit_sums sums;
   float attention_scale;
-  int pairs[3];          /* rotary pairs of t, y, x in a head */
+  int pairs[3];                /* rotary pairs of t, y, x in a head */
+  struct ms_dit_source source; /* begin NULL: all values are in params.data, all shards are bound */
+  /* With a source the memory below is that of shard -1, then that of the layer at work. */
   const float **vectors; /* [params.count] float32 values of vectors and tables; NULL for matrices */
   float *vector_store;   /* copies of them, fused biases, the patch matrix with its coordinates */
-  int64_t vector_elements;
-  struct ms_arena packed;     /* weights */
-  struct dit_pack *pack_list; /* [2 * matrices] */
-  struct dit_text text;       /* of the last call without a slot */
-  struct dit_text *slots;     /* [slot_count] */
+  int64_t vector_elements, outer_elements; /* room; the part of shard -1 */
+  struct ms_arena packed;                  /* weights */
+  size_t outer_packed;                     /* the part of shard -1 */
+  struct dit_pack *pack_list;              /* [2 * matrices] */
+  struct dit_text *slots;                  /* [slot_count] */
   int slot_count;
+  struct dit_batch_run *each; /* [each_room] */
+  int each_room;
   struct dit_run run;
   float offset_means[MS_MAX_LAYERS];
 };
@@ -190,9 +210,24 @@ int ms_dit_check_config(const struct ms_dit_config *config, struct ms_error *err
 int64_t ms_dit_window_points(const struct ms_attention_config *attention);
 /* The attention that an offset head serves: the layer's own or its coarse one. */
 const struct ms_attention_config *ms_dit_offset_attention(const struct ms_dit_config *config, int layer);
-/* Calls fn for every matrix. */
-void ms_dit_each_matrix(struct ms_dit *dit,
-                        void (*fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data), void *data);
+/* Parameters [first, end) of a shard. */
+void ms_dit_shard_params(const struct ms_dit *dit, int shard, int *first, int *end);
+/* Calls fn for every matrix, or every one of a shard. */
+typedef void (*dit_matrix_fn)(struct ms_dit *dit, struct dit_matrix *matrix, void *data);
+void ms_dit_each_matrix(struct ms_dit *dit, dit_matrix_fn fn, void *data);
+void ms_dit_shard_matrices(struct ms_dit *dit, int shard, dit_matrix_fn fn, void *data);
+
+/* dit-prepare.c */
+/* Floats for vectors, and bytes for packed matrices, of a shard. copied: vectors are copied whatever their
+ * type. */
+struct dit_shard_size {
+  int64_t floats;
+  size_t bytes;
+};
+struct dit_shard_size ms_dit_shard_size(struct ms_dit *dit, int shard, enum msk_precision precision,
+                                        int copied, int training);
+/* Makes a shard's vectors and packed matrices from what a source has lent. */
+void ms_dit_bind(struct ms_dit *dit, int shard, const void *values, int backward);
 
 /* dit-products.c */
 void ms_dit_pack_all(struct ms_dit *dit, struct dit_pack *list, int count);
@@ -228,9 +263,15 @@ void ms_dit_partition(struct dit_partition *partition, int samples, const int la
 struct dit_block ms_dit_block_at(const struct dit_run *run, int64_t i);
 /* Segment i of a block. */
 struct dit_block ms_dit_segment_at(const struct dit_run *run, const struct dit_block *block, int i);
-/* Checks the batch and sizes everything. Keeps what is there when nothing changes. */
-int ms_dit_begin(struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, struct ms_error *error);
-void ms_dit_shape(const struct ms_dit *dit, const struct ms_dit_batch *batch, int keep, struct dit_run *run);
+int ms_dit_check_batches(const struct ms_dit *dit, const struct ms_dit_batch *batches, int count,
+                         struct ms_error *error);
+/* Sizes everything. Keeps what is there when nothing changes. */
+int ms_dit_begin(struct ms_dit *dit, const struct ms_dit_batch *batches, int count, int keep, int lent,
+                 struct ms_error *error);
+/* own_text is left for the caller to set if it is 0. */
+void ms_dit_shape(const struct ms_dit *dit, const struct ms_dit_batch *batch, int count, int keep,
+                  struct dit_run *run);
+void ms_dit_select(struct ms_dit *dit, int i); /* batch i of the call is worked on */
 void ms_dit_layout(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena);
 size_t ms_dit_scratch_bytes(const struct ms_dit *dit, const struct dit_run *run, size_t *kernels);
 
@@ -256,8 +297,9 @@ void ms_dit_head_backward(struct ms_dit *dit, const float *x, const float *dvelo
 void ms_dit_embed_backward(struct ms_dit *dit, const float *latents, const float *dx, float *grad,
                            float *dlatents);
 
-/* dit-time.c: time embedding, pooled text and the modulation of all layers */
+/* dit-time.c: time embedding, pooled text and the modulation of a layer */
 void ms_dit_time(struct ms_dit *dit, const struct ms_dit_batch *batch);
+void ms_dit_modulation(struct ms_dit *dit, int layer);
 void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *dhead, float *grad,
                           float *const *dtext);
 
@@ -265,11 +307,21 @@ void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, 
 void ms_dit_text_init(struct dit_text *text);
 void ms_dit_text_release(struct dit_text *text);
 #define MS_DIT_TEXT_ROWS 128 /* rows of a task */
-int ms_dit_text_encode(struct ms_dit *dit, const struct ms_dit_batch *batch, struct dit_text **text,
-                       struct ms_error *error);
-void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, float *grad,
-                          float *const *dtext);
-void ms_dit_text_layout(const struct ms_dit *dit, struct dit_text *text, struct ms_arena *arena);
+/* Finds each batch's text and embeds it unless a slot has it. */
+int ms_dit_text_embed(struct ms_dit *dit, const struct ms_dit_batch *batches, struct ms_error *error);
+/* Keys and values of one layer, unless they are there. */
+void ms_dit_text_keys(struct ms_dit *dit, struct dit_text *text, int layer);
+/* After the last layer: what slots hold is complete. */
+void ms_dit_text_complete(struct ms_dit *dit, const struct ms_dit_batch *batches);
+/* From grads.dkv: adds to the gradients of the keys' norm and of the biases, and to dcontext. */
+void ms_dit_text_keys_backward(struct ms_dit *dit, const struct dit_text *text, int layer, float *grad);
+void ms_dit_text_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const struct dit_text *text,
+                          float *grad, float *const *dtext);
+/* Embedded text; keys and values of `held` layers. */
+void ms_dit_context_layout(const struct ms_dit *dit, struct dit_text *text, struct ms_arena *arena);
+void ms_dit_keys_layout(const struct ms_dit *dit, struct dit_text *text, struct ms_arena *arena);
+/* Both, as a slot has them. */
+void ms_dit_slot_layout(const struct ms_dit *dit, struct dit_text *text, struct ms_arena *arena);
 struct msk_attention ms_dit_cross(const struct ms_dit *dit, const struct dit_text *text, int layer,
                                   int sample);
 
@@ -329,4 +381,4 @@ void ms_dit_enter_all(struct dit_layer_run *run); /* enter and pack */
 void ms_dit_layer_forward(struct ms_dit *dit, int layer, const struct dit_text *text,
                           const struct dit_acts *acts);
 void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text,
-                           const struct dit_acts *acts, int current, float *grad);
+                           const struct dit_acts *acts, float *dx, float *dx1, float *grad);

@@ -1,5 +1,5 @@
-/* The time embedding, the pooled text beside it, and the modulation of every layer: one row a sample, in
- * float32. */
+/* The time embedding, the pooled text beside it, and the modulation of a layer: one row a sample, in float32.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -29,15 +29,13 @@ static void apply(struct ms_dit *dit, const struct dit_matrix *matrix, const flo
   ms_dit_linear(dit, &linear);
 }
 
-static void modulation_task(void *data, int64_t layer, void *memory) {
-  struct ms_dit *dit = data;
-  struct dit_run *run = &dit->run;
+void ms_dit_modulation(struct ms_dit *dit, int layer) {
+  const struct dit_time *time = &dit->run.time;
   int64_t n = 6 * (int64_t)dit->config.dim;
   const float *table = dit->vectors[dit->layers[layer].modulation];
-  float *out = run->time.modulation + layer * run->samples * n;
-  for (int s = 0; s < run->samples; s++)
+  for (int s = 0; s < dit->run.samples; s++)
     for (int64_t j = 0; j < n; j++)
-      out[s * n + j] = table[j] + run->time.e0[s * n + j];
+      time->modulation[s * n + j] = table[j] + time->e0[s * n + j];
 }
 
 void ms_dit_time(struct ms_dit *dit, const struct ms_dit_batch *batch) {
@@ -61,7 +59,6 @@ void ms_dit_time(struct ms_dit *dit, const struct ms_dit_batch *batch) {
   }
   dit->compute->norm.silu(time->e, time->e_act, (int64_t)run->samples * c->dim);
   apply(dit, &dit->projection, time->e_act, time->e0, MSK_ACT_NONE, NULL, NULL);
-  ms_pool_run(dit->compute->pool, modulation_task, dit, c->layers);
   for (int64_t s = 0; s < run->samples; s++)
     for (int64_t j = 0; j < 2 * c->dim; j++)
       time->head[s * 2 * c->dim + j] = table[j] + time->e[s * c->dim + j % c->dim];

@@ -67,6 +67,29 @@ struct ms_dit_batch {
 
 struct ms_dit;
 
+enum ms_dit_pass { MS_PASS_FORWARD, MS_PASS_BACKWARD };
+
+/* What a source lends for one layer of one pass. Lent until the matching `end`. */
+struct ms_dit_loan {
+  const void *values; /* the shard's parameters [count of its range], of params->type */
+  float *gradient;    /* backward: the shard's gradients [count of its range]; added to */
+  float *x, *y; /* [batches][R,C] input and (forward) output of the layer; NULL: in the DiT's own memory */
+};
+
+/* Where the shards of a DiT come from that are not all in memory: see engine/stream/streamer.h. A pass over
+ * all batches of a call asks for, in this order,
+ *   forward:  shard -1 (values; y: where the first layer's input goes), layers 0 .. L-1 (values, x, y), and
+ *             L (x: the last layer's output, for the head);
+ *   backward: L (x; gradient: of shard -1, for the head), layers L-1 .. 0 (values, gradient, x), and
+ *             -1 (gradient), after which all gradients are complete.
+ * Called on the caller's thread. begin returns 0 or an error, which ends the pass without a call of end. */
+struct ms_dit_source {
+  void *data;
+  int (*begin)(void *data, enum ms_dit_pass pass, int shard, struct ms_dit_loan *loan,
+               struct ms_error *error);
+  int (*end)(void *data, enum ms_dit_pass pass, int shard, struct ms_error *error);
+};
+
 /* MS_EUSAGE names what is impossible in the configuration (heads that do not divide dim, groups, odd
  * head_dim...). */
 int ms_dit_open(struct ms_dit **dit, struct ms_compute *compute, const struct ms_dit_config *config,
@@ -76,6 +99,15 @@ struct ms_params *ms_dit_params(struct ms_dit *dit);
 const struct ms_dit_config *ms_dit_config(const struct ms_dit *dit);
 int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int training, struct ms_error *error);
 void ms_dit_forget_text(struct ms_dit *dit);
+/* The shard's place in the flat list of parameters: -1 what belongs to no block, 0 .. layers - 1 the blocks.
+ */
+void ms_dit_shard_range(const struct ms_dit *dit, int shard, int64_t *begin, int64_t *count);
+/* Instead of ms_dit_prepare: shards come from `source` (borrowed until the next prepare or close), values are
+ * of params->type; params->data is not read and may be NULL. Only shard -1 and one layer are packed at a
+ * time.
+ */
+int ms_dit_prepare_source(struct ms_dit *dit, const struct ms_dit_source *source,
+                          enum msk_precision precision, int training, struct ms_error *error);
 
 /* velocity [samples, out_channels, T, H, W]. 0, MS_ECANCELLED, MS_ENOMEM, or MS_ENOTFINITE naming the layer.
  */
@@ -87,10 +119,24 @@ int ms_dit_forward(struct ms_dit *dit, const struct ms_dit_batch *batch, int kee
 int ms_dit_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, const float *dvelocity, float *grad,
                     float *dlatents, float *const *dtext, struct ms_error *error);
 
+/* The same for several batches of one shape (same lattice, samples and coarse), layer by layer: what
+ * accumulates gradients over them with two passes over the weights. The bits are those of one batch after the
+ * other. velocities, dvelocities: [count] pointers. grad is not used (NULL) with a source. With keep = 1 the
+ * memory of activations that wait for the backward pass is count times as large. */
+int ms_dit_forward_all(struct ms_dit *dit, const struct ms_dit_batch *batches, int count, int keep,
+                       float *const *velocities, struct ms_error *error);
+int ms_dit_backward_all(struct ms_dit *dit, const struct ms_dit_batch *batches, int count,
+                        const float *const *dvelocities, float *grad, struct ms_error *error);
+
 /* Multiply-adds counted twice, matrix products and attention; model FLOPs of one forward pass of one sample
  * (no recomputation), and bytes of activations that forward / backward need at their peak. */
 double ms_dit_forward_flops(const struct ms_dit *dit, const int lattice[3], int coarse);
 size_t ms_dit_activation_bytes(const struct ms_dit *dit, const struct ms_dit_batch *batch, int training);
+/* Parts of that: activations of `count` batches of this shape without the layers' inputs that a source lends,
+ * and one layer's input, [count][R,C]. */
+size_t ms_dit_working_bytes(const struct ms_dit *dit, const struct ms_dit_batch *batch, int count,
+                            int training);
+size_t ms_dit_input_bytes(const struct ms_dit *dit, const struct ms_dit_batch *batch, int count);
 /* The part of the FLOPs that layers of one kind spend on self-attention, in 3D-DSA with its offset head. */
 double ms_dit_attention_flops(const struct ms_dit *dit, const int lattice[3], int coarse,
                               enum ms_attention_kind kind);

@@ -73,7 +73,7 @@ size_t ms_model_text_bytes(const struct ms_model *model, enum msk_precision prec
   struct ms_arena measure = {0};
   if (!view)
     return SIZE_MAX / 4;
-  ms_dit_text_layout(view, &text, &measure);
+  ms_dit_slot_layout(view, &text, &measure);
   free(view);
   return measure.peak;
 }
@@ -87,6 +87,13 @@ size_t ms_model_activation_bytes(const struct ms_model *model, const struct ms_d
   bytes = ms_dit_activation_bytes(view, batch, training);
   free(view);
   return bytes;
+}
+
+size_t ms_model_shard_packed_bytes(const struct ms_model *model, enum msk_type dit_type,
+                                   enum msk_precision precision, int shard, int training) {
+  struct dit_shard_size size = ms_dit_shard_size(model->dit, shard, precision, 1, training != 0);
+  (void)dit_type; /* vectors are copied whatever their type: a source takes its own back */
+  return size.bytes + (size_t)size.floats * sizeof(float);
 }
 
 size_t ms_model_codec_bytes(const struct ms_model *model, enum msk_precision precision, int decoder,

@@ -30,6 +30,10 @@ size_t ms_model_activation_bytes(const struct ms_model *model, const struct ms_d
 
 /* Keys and values of one text for all layers, which sampling keeps for a whole stage. */
 size_t ms_model_text_bytes(const struct ms_model *model, enum msk_precision precision);
+/* What ms_dit_prepare_source keeps of one shard (-1: what belongs to no block) while it is at work: packed
+ * matrices, and vectors as float32. It holds shard -1 and the largest of the layers. */
+size_t ms_model_shard_packed_bytes(const struct ms_model *model, enum msk_type dit_type,
+                                   enum msk_precision precision, int shard, int training);
 /* Buffers of the codec for a picture of size [height, width] in latent cells: of a stream, or (latent_frames
  * more than 1) for a whole clip of so many latent frames. */
 size_t ms_model_codec_bytes(const struct ms_model *model, enum msk_precision precision, int decoder,

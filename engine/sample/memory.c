@@ -30,7 +30,7 @@ void ms_sample_memory(const struct ms_model *model, const struct ms_stage_plan *
   for (int i = 0; i < plan->count; i++) {
     const struct ms_stage *stage = &plan->list[i];
     const int *lattice = stage->lattice;
-    struct ms_dit_batch batch = {.samples = 1, .coarse = stage->coarse};
+    struct ms_dit_batch batch = {.samples = 1, .coarse = stage->coarse, .text_slot = 1};
     size_t cells = (size_t)lattice[0] * lattice[1] * lattice[2], clips, media = 0, activations;
     int frames =
         lattice[0] * 4 + ENCODER_SPARE < ENCODER_FRAMES ? lattice[0] * 4 + ENCODER_SPARE : ENCODER_FRAMES;
