@@ -1,13 +1,33 @@
-/* AdamW (Loshchilov and Hutter 2019) in one pass, and conversions between bfloat16, float32 and the split master.
+/* AdamW (Loshchilov and Hutter 2019) in one pass, and conversions between bfloat16, float32 and the split
+ * master.
  *
  * Split master: a float32 value is kept as hi, its bfloat16 rounded to nearest with ties away from zero
- * (hi = (bits + 0x8000) >> 16), and lo = (int16) bits, so that master = (hi << 16) + (int16) lo exactly. hi is the weight
- * that the network reads.
+ * (hi = (bits + 0x8000) >> 16), and lo = (int16) bits, so that master = (hi << 16) + (int16) lo exactly. hi
+ * is the weight that the network reads.
  *
  *   g = grad * grad_scale; w -= lr decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2
- *   w -= lr / (1 - b1^t) m / (sqrt (v / (1 - b2^t)) + eps)                 (decoupled, as torch.optim.AdamW) */
+ *   w -= lr / (1 - b1^t) m / (sqrt (v / (1 - b2^t)) + eps)                 (decoupled, as torch.optim.AdamW)
+ *
+ * 8-bit moments: m and v as a byte each, in blocks of MSK_ADAMW_BLOCK elements with a float32 scale for m and
+ * one for v, so that the whole state takes 6 bytes a parameter and 8 bytes a block. Blocks and scales as in
+ * Dettmers, Lewis, Shleifer and Zettlemoyer 2022 (8-bit optimizers via block-wise quantization), who use
+ * 2,048 elements a block, a tabulated code with a varying number of exponent bits, and rounding to nearest.
+ * Here the codes are small floats that need no table, L being the largest magnitude in the block and scale =
+ * L / 1.75: m: sign, 4 exponent bits E, 3 mantissa bits M: +-scale (2^(E - 15) (1 + M / 8) - 2^-15), so that
+ * E = M = 0 is zero v: 5 exponent bits, 3 mantissa bits:             scale  2^(E - 31) (1 + M / 8), never
+ * zero unless the scale is, since a v that vanishes before its m would make one huge step Rounding is
+ * stochastic: up or down to the two codes around a value, so that the mean is the value (v below its least
+ * code rounds up to it). To nearest, v would stay where it is whenever (1 - b2) |g^2 - v| is below half a
+ * code. With |x| the value, one rounding errs by at most m: (|x| + 2^-15 scale) / 8 <= |x| / 8 + 2.2e-6 L; v:
+ * |x| / 8, and at most 2.7e-10 L below the least code and by half of that at most in the root of the mean
+ * square. The step itself takes the moments before they are rounded. Scales of m below 2^-100 and of v below
+ * 2^-90 are kept as zero, a scale beyond float32 as the largest that fits. Memory of zeros is the state
+ * before the first step. */
 #pragma once
 #include "msk-types.h"
+
+/* Elements that share a scale. */
+#define MSK_ADAMW_BLOCK 256
 
 /* In double, because 1 - beta2 of a float32 beta2 of 0.999 is wrong from the fifth digit on. */
 struct msk_adamw {
@@ -21,8 +41,18 @@ struct msk_adamw_ops {
   /* float32 weights. Elements are independent: split anywhere. */
   void (*step_f32)(const struct msk_adamw *p, const float *grad, float *w, float *m, float *v, int64_t n);
   /* split master; grad float32 or bf16 */
-  void (*step_split)(const struct msk_adamw *p, const void *grad, enum msk_type grad_type, uint16_t *hi, uint16_t *lo,
-                     float *m, float *v, int64_t n);
+  void (*step_split)(const struct msk_adamw *p, const void *grad, enum msk_type grad_type, uint16_t *hi,
+                     uint16_t *lo, float *m, float *v, int64_t n);
+  /* split master with 8-bit moments; blocks begin at element 0, m_scale and v_scale are [ceil (n /
+   * MSK_ADAMW_BLOCK)]. first: flat index of element 0, any; with the seed of the step it chooses the random
+   * numbers, so a step has the same bits in whatever ranges it is done, if they begin at blocks, and with
+   * every instruction set. Gradients are finite. */
+  void (*step_split8)(const struct msk_adamw *p, const void *grad, enum msk_type grad_type, uint16_t *hi,
+                      uint16_t *lo, uint8_t *m, uint8_t *v, float *m_scale, float *v_scale, int64_t first,
+                      uint32_t seed, int64_t n);
+  /* The values of 8-bit moments. */
+  void (*read_moments8)(const uint8_t *m, const uint8_t *v, const float *m_scale, const float *v_scale,
+                        float *m_value, float *v_value, int64_t n);
   void (*split)(const float *w, uint16_t *hi, uint16_t *lo, int64_t n);
   void (*join)(const uint16_t *hi, const uint16_t *lo, float *w, int64_t n);
   /* round to nearest even */

@@ -2,19 +2,20 @@
 
 #include <math.h>
 
+#include "adamw-codes.h"
 #include "adamw-sets.h"
 #include "vec-avx2.h"
 #include "vec-math.h"
 #include "adamw-body.h"
+#include "adamw-moments.h"
 
 void msk_adamw_init_avx2(struct msk_adamw_ops *ops) {
-  *ops = (struct msk_adamw_ops){
-      .name = "avx2",
-      .step_f32 = step_f32,
-      .step_split = step_split,
-      .split = split,
-      .join = join,
-      .f32_to_bf16 = f32_to_bf16,
-      .bf16_to_f32 = bf16_to_f32,
-  };
+  ops->name = "avx2";
+  ops->step_f32 = step_f32;
+  ops->step_split = step_split;
+  ops->step_split8 = step_split8;
+  ops->split = split;
+  ops->join = join;
+  ops->f32_to_bf16 = f32_to_bf16;
+  ops->bf16_to_f32 = bf16_to_f32;
 }

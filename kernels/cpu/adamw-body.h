@@ -11,16 +11,17 @@ struct adamw_terms {
 };
 
 static struct adamw_terms adamw_terms(const struct msk_adamw *p) {
+  struct adamw_factors f = adamw_factors(p);
   return (struct adamw_terms){
-      .grad_scale = vec_set((float)p->grad_scale),
-      .beta1 = vec_set((float)p->beta1),
-      .rest1 = vec_set((float)(1 - p->beta1)),
-      .beta2 = vec_set((float)p->beta2),
-      .rest2 = vec_set((float)(1 - p->beta2)),
-      .decay = vec_set((float)(p->lr * p->decay)),
-      .step = vec_set((float)(p->lr / p->correction1)),
-      .root_scale = vec_set((float)(1 / sqrt(p->correction2))),
-      .eps = vec_set((float)p->eps),
+      .grad_scale = vec_set(f.grad_scale),
+      .beta1 = vec_set(f.beta1),
+      .rest1 = vec_set(f.rest1),
+      .beta2 = vec_set(f.beta2),
+      .rest2 = vec_set(f.rest2),
+      .decay = vec_set(f.decay),
+      .step = vec_set(f.step),
+      .root_scale = vec_set(f.root_scale),
+      .eps = vec_set(f.eps),
   };
 }
 

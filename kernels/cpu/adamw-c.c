@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "adamw-codes.h"
 #include "adamw-sets.h"
 #include "msk-cpu.h"
 
@@ -51,6 +52,82 @@ static void step_split(const struct msk_adamw *p, const void *grad, enum msk_typ
   }
 }
 
+/* Here every operation is float32 and rounds to nearest, in the order in which the other sets do it, for
+ * their bits. */
+static float value_of_m(uint8_t code, float scale) {
+  union word v = {.u = (uint32_t)(code & 0x80) << 24 | (uint32_t)(code & 0x7f) << CODE_SHIFT | M_LOW_BITS};
+  return fmaf(v.f, scale, -copysignf(M_LOW * scale, v.f));
+}
+
+static float unit_of_v(uint8_t code) {
+  union word v = {.u = (uint32_t)code << CODE_SHIFT | V_LOW_BITS};
+  return v.f;
+}
+
+static uint8_t code_of_m(float x, float inverse, uint32_t draw) {
+  union word v = {.f = fmaf(x, inverse, copysignf(M_LOW, x))};
+  v.u += draw >> (32 - CODE_SHIFT);
+  return (uint8_t)(v.u >> 24 & 0x80) | (uint8_t)(v.u >> CODE_SHIFT & 0x7f);
+}
+
+static uint8_t code_of_v(float x, float inverse, uint32_t draw) {
+  union word v = {.f = x * inverse};
+  if (!(v.f > V_LOW))
+    v.f = V_LOW;
+  v.u += draw & ((1u << CODE_SHIFT) - 1);
+  return (uint8_t)(v.u >> CODE_SHIFT);
+}
+
+static uint32_t larger_bits(uint32_t bits, float x) {
+  union word v = {.f = fabsf(x)};
+  return v.u > bits ? v.u : bits;
+}
+
+static void step_block8(const struct adamw_factors *k, const void *grad, enum msk_type grad_type,
+                        uint16_t *hi, uint16_t *lo, uint8_t *m, uint8_t *v, float *m_scale, float *v_scale,
+                        struct adamw_draws draws, int n) {
+  float m1[BLOCK], v1[BLOCK], m_old = k->beta1 * *m_scale, v_old = k->beta2 * *v_scale, m_inverse, v_inverse;
+  uint32_t m_bits = 0, v_bits = 0;
+  for (int i = 0; i < n; i++) {
+    float g = grad_type == MSK_F32 ? ((const float *)grad)[i] : msk_bf16_to_f32(((const uint16_t *)grad)[i]);
+    float w = joined(hi[i], lo[i]);
+    g *= k->grad_scale;
+    m1[i] = fmaf(k->rest1, g, value_of_m(m[i], m_old));
+    v1[i] = fmaf(unit_of_v(v[i]), v_old, k->rest2 * g * g);
+    m_bits = larger_bits(m_bits, m1[i]);
+    v_bits = larger_bits(v_bits, v1[i]);
+    w = fmaf(-k->decay, w, w);
+    w = fmaf(-k->step, m1[i] / fmaf(sqrtf(v1[i]), k->root_scale, k->eps), w);
+    hi[i] = high_of(w);
+    lo[i] = low_of(w);
+  }
+  *m_scale = adamw_scale(m_bits, M_LEAST, &m_inverse);
+  *v_scale = adamw_scale(v_bits, V_LEAST, &v_inverse);
+  for (int i = 0; i < n; i++) {
+    uint32_t draw = draws.start + (uint32_t)i * draws.stride;
+    m[i] = code_of_m(m1[i], m_inverse, draw);
+    v[i] = code_of_v(v1[i], v_inverse, draw);
+  }
+}
+
+static void step_split8(const struct msk_adamw *p, const void *grad, enum msk_type grad_type, uint16_t *hi,
+                        uint16_t *lo, uint8_t *m, uint8_t *v, float *m_scale, float *v_scale, int64_t first,
+                        uint32_t seed, int64_t n) {
+  struct adamw_factors k = adamw_factors(p);
+  for (int64_t i = 0; i < n; i += BLOCK)
+    step_block8(&k, (const char *)grad + i * (int64_t)msk_type_size(grad_type), grad_type, hi + i, lo + i,
+                m + i, v + i, m_scale + i / BLOCK, v_scale + i / BLOCK, adamw_draws(seed, first + i),
+                (int)(n - i < BLOCK ? n - i : BLOCK));
+}
+
+static void read_moments8(const uint8_t *m, const uint8_t *v, const float *m_scale, const float *v_scale,
+                          float *m_value, float *v_value, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    m_value[i] = value_of_m(m[i], m_scale[i / BLOCK]);
+    v_value[i] = unit_of_v(v[i]) * v_scale[i / BLOCK];
+  }
+}
+
 static void split(const float *w, uint16_t *hi, uint16_t *lo, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     hi[i] = high_of(w[i]);
@@ -78,6 +155,8 @@ void msk_adamw_init(struct msk_adamw_ops *ops, unsigned cpu_flags) {
       .name = "c",
       .step_f32 = step_f32,
       .step_split = step_split,
+      .step_split8 = step_split8,
+      .read_moments8 = read_moments8,
       .split = split,
       .join = join,
       .f32_to_bf16 = f32_to_bf16,

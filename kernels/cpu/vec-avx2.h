@@ -74,12 +74,63 @@ VEC_INLINE void vec_store_u16_n(uint16_t *p, int n, vec_i32 v) {
   memcpy(p, tail, (size_t)n * sizeof *p);
 }
 
+VEC_INLINE __m128i vec_bytes_n(const uint8_t *p, int n) {
+  uint8_t tail[VEC] = {0};
+  if (VEC_FULL(n))
+    return _mm_loadl_epi64((const __m128i *)p);
+  memcpy(tail, p, (size_t)n);
+  return _mm_loadl_epi64((const __m128i *)tail);
+}
+
+VEC_INLINE vec_i32 vec_load_u8_n(const uint8_t *p, int n) {
+  return _mm256_cvtepu8_epi32(vec_bytes_n(p, n));
+}
+
+VEC_INLINE vec_i32 vec_load_s8_n(const uint8_t *p, int n) {
+  return _mm256_cvtepi8_epi32(vec_bytes_n(p, n));
+}
+
+VEC_INLINE void vec_store_u8_n(uint8_t *p, int n, vec_i32 v) {
+  __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xff));
+  __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  uint8_t tail[VEC];
+  half = _mm_packus_epi16(half, half);
+  if (VEC_FULL(n)) {
+    _mm_storel_epi64((__m128i *)p, half);
+    return;
+  }
+  _mm_storel_epi64((__m128i *)tail, half);
+  memcpy(p, tail, (size_t)n);
+}
+
 VEC_INLINE vec_i32 vec_set_i32(int x) {
   return _mm256_set1_epi32(x);
 }
 
 VEC_INLINE vec_i32 vec_add_i32(vec_i32 a, vec_i32 b) {
   return _mm256_add_epi32(a, b);
+}
+
+VEC_INLINE vec_i32 vec_mul_i32(vec_i32 a, vec_i32 b) {
+  return _mm256_mullo_epi32(a, b);
+}
+
+VEC_INLINE vec_i32 vec_count(void) {
+  return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+VEC_INLINE vec_i32 vec_max_i32(vec_i32 a, vec_i32 b) {
+  return _mm256_max_epi32(a, b);
+}
+
+VEC_INLINE int vec_largest_i32(vec_i32 v) {
+  __m128i s = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+VEC_INLINE vec_i32 vec_pick(vec_i32 mask, vec_i32 a, vec_i32 b) {
+  return _mm256_or_si256(_mm256_and_si256(mask, a), _mm256_andnot_si256(mask, b));
 }
 
 VEC_INLINE vec_i32 vec_and_i32(vec_i32 a, vec_i32 b) {
@@ -120,6 +171,10 @@ VEC_INLINE vec_f32 vec_fnma(vec_f32 a, vec_f32 b, vec_f32 c) {
 
 VEC_INLINE vec_f32 vec_sqrt(vec_f32 v) {
   return _mm256_sqrt_ps(v);
+}
+
+VEC_INLINE vec_f32 vec_max(vec_f32 a, vec_f32 b) {
+  return _mm256_max_ps(a, b);
 }
 
 VEC_INLINE vec_f32 vec_clamp(vec_f32 v, float low, float high) {

@@ -71,12 +71,55 @@ VEC_INLINE void vec_store_u16_n(uint16_t *p, int n, vec_i32 v) {
     _mm256_mask_storeu_epi16(p, vec_first(n), half);
 }
 
+/* Bytes, extended to a lane each. */
+VEC_INLINE vec_i32 vec_load_u8_n(const uint8_t *p, int n) {
+  return _mm512_cvtepu8_epi32(VEC_FULL(n) ? _mm_loadu_si128((const __m128i *)p)
+                                          : _mm_maskz_loadu_epi8(vec_first(n), p));
+}
+
+VEC_INLINE vec_i32 vec_load_s8_n(const uint8_t *p, int n) {
+  return _mm512_cvtepi8_epi32(VEC_FULL(n) ? _mm_loadu_si128((const __m128i *)p)
+                                          : _mm_maskz_loadu_epi8(vec_first(n), p));
+}
+
+/* The low 8 bits of every lane. */
+VEC_INLINE void vec_store_u8_n(uint8_t *p, int n, vec_i32 v) {
+  if (VEC_FULL(n))
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
+  else
+    _mm_mask_storeu_epi8(p, vec_first(n), _mm512_cvtepi32_epi8(v));
+}
+
 VEC_INLINE vec_i32 vec_set_i32(int x) {
   return _mm512_set1_epi32(x);
 }
 
 VEC_INLINE vec_i32 vec_add_i32(vec_i32 a, vec_i32 b) {
   return _mm512_add_epi32(a, b);
+}
+
+/* The low 32 bits of the product. */
+VEC_INLINE vec_i32 vec_mul_i32(vec_i32 a, vec_i32 b) {
+  return _mm512_mullo_epi32(a, b);
+}
+
+/* 0, 1, 2, ... */
+VEC_INLINE vec_i32 vec_count(void) {
+  return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+/* Signed. */
+VEC_INLINE vec_i32 vec_max_i32(vec_i32 a, vec_i32 b) {
+  return _mm512_max_epi32(a, b);
+}
+
+VEC_INLINE int vec_largest_i32(vec_i32 v) {
+  return _mm512_reduce_max_epi32(v);
+}
+
+/* The bits of a where mask has ones, those of b elsewhere. */
+VEC_INLINE vec_i32 vec_pick(vec_i32 mask, vec_i32 a, vec_i32 b) {
+  return _mm512_ternarylogic_epi32(mask, a, b, 0xca);
 }
 
 VEC_INLINE vec_i32 vec_and_i32(vec_i32 a, vec_i32 b) {
@@ -118,6 +161,11 @@ VEC_INLINE vec_f32 vec_fnma(vec_f32 a, vec_f32 b, vec_f32 c) { /* c - a b */
 
 VEC_INLINE vec_f32 vec_sqrt(vec_f32 v) {
   return _mm512_sqrt_ps(v);
+}
+
+/* The larger; b if one is NaN. */
+VEC_INLINE vec_f32 vec_max(vec_f32 a, vec_f32 b) {
+  return _mm512_max_ps(a, b);
 }
 
 /* v held in [low, high]; NaN stays NaN (the instructions return their second operand then). */

@@ -148,11 +148,280 @@ static void test_conversions(const struct msk_adamw_ops *ops, const char *set) {
   check_free_all();
 }
 
+/* The state of a split master with 8-bit moments. */
+struct state8 {
+  uint16_t *hi, *lo;
+  uint8_t *m, *v;
+  float *m_scale, *v_scale;
+};
+
+static int64_t blocks_of(int64_t n) {
+  return (n + MSK_ADAMW_BLOCK - 1) / MSK_ADAMW_BLOCK;
+}
+
+static struct state8 state8_of(const struct msk_adamw_ops *ops, const float *w, int64_t n) {
+  struct state8 s = {words(n),
+                     words(n),
+                     check_alloc((size_t)n),
+                     check_alloc((size_t)n),
+                     check_alloc_f32(blocks_of(n)),
+                     check_alloc_f32(blocks_of(n))};
+  ops->split(w, s.hi, s.lo, n);
+  memset(s.m, 0, (size_t)n);
+  memset(s.v, 0, (size_t)n);
+  memset(s.m_scale, 0, (size_t)blocks_of(n) * 4);
+  memset(s.v_scale, 0, (size_t)blocks_of(n) * 4);
+  return s;
+}
+
+static void step8(const struct msk_adamw_ops *ops, const struct msk_adamw *p, const void *grad,
+                  enum msk_type type, struct state8 *s, int64_t begin, int64_t end, uint32_t seed) {
+  ops->step_split8(p, (const char *)grad + begin * (int64_t)msk_type_size(type), type, s->hi + begin,
+                   s->lo + begin, s->m + begin, s->v + begin, s->m_scale + begin / MSK_ADAMW_BLOCK,
+                   s->v_scale + begin / MSK_ADAMW_BLOCK, begin + 1000, seed, end - begin);
+}
+
+static int same8(const struct state8 *a, const struct state8 *b, int64_t n) {
+  return !memcmp(a->hi, b->hi, (size_t)n * 2) && !memcmp(a->lo, b->lo, (size_t)n * 2) &&
+         !memcmp(a->m, b->m, (size_t)n) && !memcmp(a->v, b->v, (size_t)n) &&
+         !memcmp(a->m_scale, b->m_scale, (size_t)blocks_of(n) * 4) &&
+         !memcmp(a->v_scale, b->v_scale, (size_t)blocks_of(n) * 4);
+}
+
+static float gradient_of(const char *kind, int64_t i) {
+  if (!strcmp(kind, "zero"))
+    return i % 3 ? 0.0f : -0.0f;
+  if (!strcmp(kind, "huge")) /* squares beyond float32 */
+    return (float)check_uniform(-3e38, 3e38);
+  if (!strcmp(kind, "tiny")) /* squares below float32 */
+    return (float)check_uniform(-1e-24, 1e-24);
+  if (!strcmp(kind, "denormal"))
+    return (float)check_uniform(-1e-38, 1e-38);
+  if (!strcmp(kind, "lonely"))
+    return i % 300 == 7 ? 1.0f : 0.0f;
+  return i % 7 == 0 ? 0 : (float)(check_uniform(-1, 1) * pow(10, check_uniform(-9, 2)));
+}
+
+/* What a set makes of a step from the state that it has, against the formulas in double: the weights closely,
+ * the moments within the bounds of one rounding. */
+static void check_step8(const struct msk_adamw_ops *ops, const struct msk_adamw *p, const float *g,
+                        struct state8 *s, uint32_t seed, const char *what, int64_t n) {
+  float *m = check_alloc_f32(n), *v = check_alloc_f32(n), *m2 = check_alloc_f32(n), *v2 = check_alloc_f32(n),
+        *w = check_alloc_f32(n);
+  double *want = check_alloc((size_t)n * 8), m_worst = 0, v_worst = 0;
+  ops->read_moments8(s->m, s->v, s->m_scale, s->v_scale, m, v, n);
+  ops->join(s->hi, s->lo, w, n);
+  for (int64_t i = 0; i < n; i++)
+    want[i] = w[i];
+  step8(ops, p, g, MSK_F32, s, 0, n, seed);
+  ops->join(s->hi, s->lo, w, n);
+  ops->read_moments8(s->m, s->v, s->m_scale, s->v_scale, m2, v2, n);
+  for (int64_t i = 0; i < n; i++) {
+    double d = g[i] * p->grad_scale, m1 = p->beta1 * m[i] + (1 - p->beta1) * d;
+    double v1 = p->beta2 * v[i] + (1 - p->beta2) * d * d;
+    double m_scale = s->m_scale[i / MSK_ADAMW_BLOCK], v_scale = s->v_scale[i / MSK_ADAMW_BLOCK];
+    double m_bound = (fabs(m1) + 0x1p-15 * m_scale) / 8, v_bound = v1 / 8;
+    want[i] -= p->lr * p->decay * want[i];
+    want[i] -= p->lr / p->correction1 * m1 / (sqrt(v1 / p->correction2) + p->eps);
+    if (v_bound < 0x1p-31 * v_scale)
+      v_bound = 0x1p-31 * v_scale;
+    if (m_scale == 0)
+      m_bound = 0x1p-99;
+    if (v_scale == 0)
+      v_bound = 0x1p-89;
+    m_worst = fmax(m_worst, fabs(m2[i] - m1) / m_bound);
+    v_worst = fmax(v_worst, fabs(v2[i] - v1) / v_bound);
+  }
+  check_relative_l2(w, want, n, 2e-6, "%s: weights", what);
+  check_ok(m_worst <= 1 + 1e-5 && v_worst <= 1 + 1e-5, "%s: rounding of m at %.3f of its bound, of v at %.3f",
+           what, m_worst, v_worst);
+}
+
+/* Bit for bit the reference, in one range or two, after any history. */
+static void test_steps8(const struct msk_adamw_ops *ops, const char *set, int64_t n) {
+  static const char *const kinds[] = {"wide", "zero", "huge", "tiny", "denormal", "lonely"};
+  struct msk_adamw_ops c;
+  msk_adamw_init(&c, 0);
+  for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+    float *g = check_alloc_f32(n), *w = check_alloc_f32(n);
+    uint16_t *half = words(n);
+    int64_t cut = n / 3 / MSK_ADAMW_BLOCK * MSK_ADAMW_BLOCK;
+    struct state8 s, parts, want;
+    int same = 1;
+    char what[96];
+    check_fill(w, n, 0.05);
+    s = state8_of(ops, w, n);
+    parts = state8_of(ops, w, n);
+    want = state8_of(ops, w, n);
+    for (int step = 1; step <= 6; step++) {
+      struct msk_adamw p = params_at(step);
+      uint32_t seed = (uint32_t)check_below(0x100000000);
+      enum msk_type type = step % 2 ? MSK_F32 : MSK_BF16;
+      for (int64_t i = 0; i < n; i++) /* two steps without, so that both what begins and what fades is seen */
+        g[i] = step < 3 || step == 5 ? gradient_of(kinds[kind], i) : 0;
+      if (step == 6)
+        for (int64_t i = 0; i < n; i++)
+          g[i] = gradient_of("wide", i);
+      check_to_bf16(g, half, n);
+      step8(&c, &p, type == MSK_F32 ? (const void *)g : half, type, &want, 0, n, seed);
+      step8(ops, &p, type == MSK_F32 ? (const void *)g : half, type, &s, 0, n, seed);
+      step8(ops, &p, type == MSK_F32 ? (const void *)g : half, type, &parts, cut, n, seed);
+      step8(ops, &p, type == MSK_F32 ? (const void *)g : half, type, &parts, 0, cut, seed);
+      same &= same8(&s, &want, n) && same8(&parts, &want, n);
+    }
+    check_ok(same, "step_split8 %s [%d] %s gradients: the reference's bits, whole and in two ranges", set,
+             (int)n, kinds[kind]);
+    if (strcmp(kinds[kind], "huge")) {
+      struct msk_adamw p = params_at(7);
+      for (int64_t i = 0; i < n; i++)
+        g[i] = gradient_of(kinds[kind], i);
+      snprintf(what, sizeof what, "step_split8 %s [%d] %s gradients", set, (int)n, kinds[kind]);
+      check_step8(ops, &p, g, &s, 5, what, n);
+    }
+    check_free_all();
+  }
+}
+
+/* Zero stays zero, a value beyond float32 leaves finite moments, and what is finite stays so. */
+static void test_ends8(const struct msk_adamw_ops *ops, const char *set) {
+  int64_t n = 1000;
+  float *g = check_alloc_f32(n), *w = check_alloc_f32(n), *m = check_alloc_f32(n), *v = check_alloc_f32(n);
+  struct state8 s;
+  struct msk_adamw p = params_at(2);
+  int zero = 1, finite = 1;
+  p.decay = 0;
+  check_fill(w, n, 0.05);
+  s = state8_of(ops, w, n);
+  for (int64_t i = 0; i < n; i++)
+    g[i] = i == 300 || i == 999 ? 1e3f : 0;
+  for (int step = 0; step < 20; step++)
+    step8(ops, &p, g, MSK_F32, &s, 0, n, (uint32_t)step);
+  ops->read_moments8(s.m, s.v, s.m_scale, s.v_scale, m, v, n);
+  ops->join(s.hi, s.lo, g, n);
+  for (int64_t i = 0; i < n; i++)
+    if (i != 300 && i != 999) /* v has its least value, and m is zero in every block */
+      zero &= m[i] == 0 && v[i] <= 3e-10 * 1e6 && g[i] == w[i];
+  check_ok(zero && m[300] > 0 && m[999] > 0, "step_split8 %s: without a gradient moments and weights stay",
+           set);
+  for (int64_t i = 0; i < n; i++)
+    g[i] = i % 2 ? 3.4e38f : 1e-3f;
+  for (int step = 0; step < 5; step++)
+    step8(ops, &p, g, MSK_F32, &s, 0, n, (uint32_t)step);
+  ops->read_moments8(s.m, s.v, s.m_scale, s.v_scale, m, v, n);
+  ops->join(s.hi, s.lo, w, n);
+  for (int64_t i = 0; i < n; i++)
+    finite &= isfinite(m[i]) && isfinite(v[i]) && isfinite(w[i]);
+  check_ok(finite, "step_split8 %s: the largest gradients leave finite moments", set);
+  check_free_all();
+}
+
+/* The mean over many seeds is the value: within 5 standard deviations of the mean of a rounding whose
+ * deviation is at most half a step. Neighbours round independently: so do the means of their products. */
+static void test_mean8(const struct msk_adamw_ops *ops, const char *set) {
+  enum { N = 300, SEEDS = 4096 };
+  float *g = check_alloc_f32(N), *w = check_alloc_f32(N), *m = check_alloc_f32(N), *v = check_alloc_f32(N);
+  double m_sum[N] = {0}, v_sum[N] = {0}, pairs[16] = {0}, m_worst = 0, v_worst = 0, pair_worst = 0;
+  struct msk_adamw p = params_at(2);
+  p.grad_scale = 1;
+  for (int i = 0; i < N; i++) {
+    g[i] = i == 17 || i == 270 ? 1.0f : (float)(pow(10, check_uniform(-3, -0.1)));
+    w[i] = 0;
+  }
+  for (int seed = 0; seed < SEEDS; seed++) {
+    struct state8 s = state8_of(ops, w, N);
+    step8(ops, &p, g, MSK_F32, &s, 0, N, (uint32_t)seed);
+    ops->read_moments8(s.m, s.v, s.m_scale, s.v_scale, m, v, N);
+    for (int i = 0; i < N; i++) {
+      m_sum[i] += m[i];
+      v_sum[i] += v[i];
+    }
+    for (int d = 1; d < 16; d++) {
+      double unit = 1.0 / 16 * (1 - p.beta1); /* half a step, relative */
+      pairs[d] += (m[100] / g[100] - (1 - p.beta1)) / unit * (m[100 + d] / g[100 + d] - (1 - p.beta1)) / unit;
+    }
+  }
+  for (int i = 0; i < N; i++) {
+    double m1 = (1 - p.beta1) * g[i], v1 = (1 - p.beta2) * g[i] * g[i], deviations = 5 / sqrt(SEEDS);
+    m_worst = fmax(m_worst, fabs(m_sum[i] / SEEDS - m1) / (m1 / 16 * deviations));
+    v_worst = fmax(v_worst, fabs(v_sum[i] / SEEDS - v1) / (v1 / 16 * deviations));
+  }
+  for (int d = 1; d < 16; d++)
+    pair_worst = fmax(pair_worst, fabs(pairs[d]) / SEEDS / (5 / sqrt(SEEDS)));
+  check_ok(m_worst <= 1 && v_worst <= 1,
+           "step_split8 %s: mean over seeds, m at %.2f and v at %.2f of the bound", set, m_worst, v_worst);
+  check_ok(pair_worst <= 1, "step_split8 %s: roundings of neighbours are independent, %.2f of the bound", set,
+           pair_worst);
+  check_free_all();
+}
+
+/* Linear regression in mini-batches, features of very different sizes: the loss above the noise after 1,500
+ * steps, with a rate that falls to zero. */
+static double fitted(const struct msk_adamw_ops *ops, int bits, double beta2, uint64_t start) {
+  enum { D = 600, BATCH = 32, STEPS = 1500 };
+  float *w = check_alloc_f32(D), *g = check_alloc_f32(D), *m = check_alloc_f32(D), *v = check_alloc_f32(D);
+  double truth[D], size[D], excess = 0;
+  uint64_t random = start;
+  struct state8 s;
+  for (int i = 0; i < D; i++) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    truth[i] = (double)(random >> 40) * 0x1p-23 - 1;
+    size[i] = pow(10, -2.0 * i / D);
+    w[i] = m[i] = v[i] = 0;
+  }
+  s = state8_of(ops, w, D);
+  for (int step = 1; step <= STEPS; step++) {
+    struct msk_adamw p = {.lr = 0.02 * (1 - (double)(step - 1) / STEPS),
+                          .beta1 = 0.9,
+                          .beta2 = beta2,
+                          .eps = 1e-8,
+                          .correction1 = 1 - pow(0.9, step),
+                          .correction2 = 1 - pow(beta2, step),
+                          .grad_scale = 1.0 / BATCH};
+    memset(g, 0, D * sizeof *g);
+    ops->join(s.hi, s.lo, w, D);
+    for (int b = 0; b < BATCH; b++) {
+      double x[D], error = 0;
+      for (int i = 0; i < D; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        x[i] = size[i] * ((double)(random >> 40) * 0x1p-23 - 1);
+        error += x[i] * (w[i] - truth[i]);
+      }
+      error += (double)(random >> 40 & 0xff) / 255 - 0.5; /* noise */
+      for (int i = 0; i < D; i++)
+        g[i] += (float)(error * x[i]);
+    }
+    if (bits == 8)
+      step8(ops, &p, g, MSK_F32, &s, 0, D, (uint32_t)step);
+    else
+      ops->step_split(&p, g, MSK_F32, s.hi, s.lo, m, v, D);
+  }
+  ops->join(s.hi, s.lo, w, D);
+  for (int i = 0; i < D; i++)
+    excess += size[i] * size[i] / 3 * (w[i] - truth[i]) * (w[i] - truth[i]);
+  check_free_all();
+  return excess;
+}
+
+static void test_convergence8(const struct msk_adamw_ops *ops, const char *set) {
+  static const double betas[] = {0.99, 0.999};
+  for (int i = 0; i < 2; i++) {
+    double full = 0, eight = 0;
+    for (uint64_t start = 1; start <= 4; start++) {
+      full += fitted(ops, 32, betas[i], start);
+      eight += fitted(ops, 8, betas[i], start);
+    }
+    check_ok(eight <= 1.05 * full,
+             "step_split8 %s: a regression with beta2 %.3f ends at %.4f of 32-bit's loss", set, betas[i],
+             eight / full);
+  }
+}
+
 struct bench {
   const struct msk_adamw_ops *ops;
   struct msk_adamw p;
   float *g, *w, *m, *v;
   uint16_t *half, *hi, *lo;
+  struct state8 s;
   int64_t n;
 };
 
@@ -169,6 +438,16 @@ static void bench_split_f32(void *d) {
 static void bench_split_bf16(void *d) {
   struct bench *k = d;
   k->ops->step_split(&k->p, k->half, MSK_BF16, k->hi, k->lo, k->m, k->v, k->n);
+}
+
+static void bench_split8_f32(void *d) {
+  struct bench *k = d;
+  step8(k->ops, &k->p, k->g, MSK_F32, &k->s, 0, k->n, 1);
+}
+
+static void bench_split8_bf16(void *d) {
+  struct bench *k = d;
+  step8(k->ops, &k->p, k->half, MSK_BF16, &k->s, 0, k->n, 1);
 }
 
 /* The access pattern of a split step without its arithmetic: gradient read, hi, lo and moments read and
@@ -218,6 +497,8 @@ static void bench_set(const struct msk_adamw_ops *ops, const char *set) {
               {"step_f32", bench_f32, 28},
               {"step_split f32", bench_split_f32, 28},
               {"step_split bf16", bench_split_bf16, 26},
+              {"step_split8 f32", bench_split8_f32, 16},
+              {"step_split8 bf16", bench_split8_bf16, 14},
               {"split", bench_split, 8},
               {"join", bench_join, 8},
               {"f32_to_bf16", bench_narrow, 6},
@@ -237,6 +518,7 @@ static void bench_set(const struct msk_adamw_ops *ops, const char *set) {
   }
   check_to_bf16(k.g, k.half, k.n);
   ops->split(k.w, k.hi, k.lo, k.n);
+  k.s = state8_of(ops, k.w, k.n);
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s %s [%d]", runs[i].name, set, (int)k.n);
@@ -260,6 +542,11 @@ int main(int argc, char **argv) {
     check_ok(!strcmp(ops.name, set), "table %s", set);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
       test_steps(&ops, set, sizes[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+      test_steps8(&ops, set, sizes[i]);
+    test_ends8(&ops, set);
+    test_mean8(&ops, set);
+    test_convergence8(&ops, set);
     test_conversions(&ops, set);
     if (check_bench_wanted())
       bench_set(&ops, set);
