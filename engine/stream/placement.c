@@ -9,7 +9,6 @@
 #define GOOD_PIECE ((int64_t)1 << 20)
 /* Pieces of a small layer, so that reading, updating and writing overlap within it. */
 #define PIECES_OF_A_LAYER 4
-#define MOST_REGIONS 8
 #define RING 4
 #define GRADIENTS 2
 
@@ -36,17 +35,18 @@ double ms_placement_state_bytes(const struct ms_placement_job *job) {
   return job->training ? bytes : 0;
 }
 
-uint64_t ms_placement_home_bytes(const struct ms_placement_job *job, int64_t count, int64_t trained) {
-  uint64_t bytes = region(count, weight_bytes(job));
-  int64_t blocks = (trained + MS_PLACEMENT_BLOCK - 1) / MS_PLACEMENT_BLOCK;
+uint64_t ms_placement_piece_bytes(const struct ms_placement_job *job, int64_t piece) {
+  int64_t blocks = (piece + MS_PLACEMENT_BLOCK - 1) / MS_PLACEMENT_BLOCK;
+  uint64_t bytes = region(piece, 2) + (job->average ? region(piece, 4) : 0);
+  return bytes + 2 * (job->moment_bits == 8 ? region(piece, 1) + region(blocks, 4) : region(piece, 4));
+}
+
+uint64_t ms_placement_home_bytes(const struct ms_placement_job *job, int64_t piece, int64_t count,
+                                 int64_t trained) {
+  uint64_t bytes = region(count, weight_bytes(job)), pieces = (uint64_t)((trained + piece - 1) / piece);
   if (!job->training)
     return bytes;
-  bytes += region(trained, 2) + region(trained, gradient_bytes(job));
-  if (job->moment_bits == 8)
-    bytes += 2 * (region(trained, 1) + region(blocks, 4));
-  else
-    bytes += 2 * region(trained, 4);
-  return bytes + (job->average ? region(trained, 4) : 0);
+  return bytes + pieces * ms_placement_piece_bytes(job, piece) + region(trained, gradient_bytes(job));
 }
 
 static int64_t trained_of(const struct ms_placement_job *job, int layer) {
@@ -83,7 +83,7 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   p->disk_traffic = 0;
   for (int l = 0; l < job->layers; l++) {
     int64_t count = job->counts[l], trained = trained_of(job, l);
-    uint64_t home = ms_placement_home_bytes(job, count, trained);
+    uint64_t home = ms_placement_home_bytes(job, c->piece, count, trained);
     largest = count > largest ? count : largest;
     most_trained = trained > most_trained ? trained : most_trained;
     if (at_home_in_host(l, c->host_layers, job->layers)) {
@@ -95,7 +95,7 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
     }
   }
   p->slot_bytes = region(largest, weight) + 2 * MS_PLACEMENT_ALIGN; /* reads begin and end between pages */
-  p->ring_bytes = region(c->piece, state + gradient) + MOST_REGIONS * MS_PLACEMENT_ALIGN;
+  p->ring_bytes = ms_placement_piece_bytes(job, c->piece) + region(c->piece, gradient);
   p->gradient_bytes = region(most_trained, gradient);
   p->host_slots = disk || (job->average && job->average_passes) ? c->slots : 0;
   p->device_slots = job->device ? c->slots : 0;
@@ -111,7 +111,7 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   }
   p->host.fixed = job->host_fixed;
   *(job->device ? &p->device.working : &p->host.working) = job->working;
-  p->host.outer = ms_placement_home_bytes(job, job->outer, trains ? job->outer_trained : 0);
+  p->host.outer = ms_placement_home_bytes(job, c->piece, job->outer, trains ? job->outer_trained : 0);
   if (job->device)
     p->device.outer = region(job->outer, weight) + (trains ? region(job->outer_trained, gradient) : 0);
   p->host.slots = (uint64_t)p->host_slots * p->slot_bytes;
@@ -145,14 +145,20 @@ static int fits(struct ms_placement *p, const struct ms_placement_job *job, cons
   return !over(p->host_bytes, job->host_budget) && !over(p->device_bytes, job->device_budget);
 }
 
-/* Pieces that are not longer than makes sense for the largest layer. */
+/* Pieces of about `wanted` parameters, not longer than makes sense for the largest layer, which they cut into
+ * equal parts: what the last one lacks is memory that nothing uses. */
 static int64_t piece_for(const struct ms_placement_job *job, int64_t wanted) {
-  int64_t most = 0;
+  int64_t most = 1, pieces;
   for (int l = 0; l < job->layers; l++)
     most = trained_of(job, l) > most ? trained_of(job, l) : most;
-  most = (most / PIECES_OF_A_LAYER + SMALLEST_PIECE - 1) / SMALLEST_PIECE * SMALLEST_PIECE;
+  pieces = (most + wanted - 1) / wanted;
+  if (pieces < PIECES_OF_A_LAYER)
+    pieces = most / SMALLEST_PIECE < 1                   ? 1
+             : most / SMALLEST_PIECE < PIECES_OF_A_LAYER ? most / SMALLEST_PIECE
+                                                         : PIECES_OF_A_LAYER;
+  most = (most + pieces - 1) / pieces;
   most = most < SMALLEST_PIECE ? SMALLEST_PIECE : most;
-  return most < wanted ? most : wanted;
+  return (most + MS_PLACEMENT_ALIGN - 1) / MS_PLACEMENT_ALIGN * MS_PLACEMENT_ALIGN;
 }
 
 /* The best choice with the inputs where c->inputs says. 0: none fits, and c is the smallest. */

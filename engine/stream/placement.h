@@ -16,7 +16,8 @@
 
 /* Regions of a home and buffers begin and end at multiples of this, in memory and in files. */
 #define MS_PLACEMENT_ALIGN 4096
-/* Parameters that share one scale of 8-bit moments. Pieces are multiples of 65536 and so of this. */
+/* Parameters that share one scale of 8-bit moments. Pieces are multiples of MS_PLACEMENT_ALIGN and so of it.
+ */
 #define MS_PLACEMENT_BLOCK 256
 /* Inputs of layers under way where they do not all wait in memory: see schedule.h. */
 #define MS_PLACEMENT_INPUTS 3
@@ -82,6 +83,10 @@ void ms_placement_release(struct ms_placement *placement);
 
 /* Bytes of a trained parameter beside weight and gradient: low word, two moments, average. */
 double ms_placement_state_bytes(const struct ms_placement_job *job);
-/* Bytes of a shard at home anywhere: its regions (weights, low words, first and second moments, average,
- * gradient; of 8-bit moments values and scales apart), each rounded up. Not training: weights alone. */
-uint64_t ms_placement_home_bytes(const struct ms_placement_job *job, int64_t count, int64_t trained);
+/* Bytes of the state of a piece of so many parameters: low words, first and second moments, average; of 8-bit
+ * moments values and scales apart, each part rounded up. */
+uint64_t ms_placement_piece_bytes(const struct ms_placement_job *job, int64_t piece);
+/* Bytes of a shard at home anywhere: weights and gradient, each rounded up, and the state of its pieces, all
+ * of them of the full length. Not training: weights alone. */
+uint64_t ms_placement_home_bytes(const struct ms_placement_job *job, int64_t piece, int64_t count,
+                                 int64_t trained);

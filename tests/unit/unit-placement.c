@@ -179,15 +179,16 @@ static void check_exact(void) {
   struct ms_placement p;
   struct ms_error error = {0};
   job.average = 1;
-  check_ok(ms_placement_home_bytes(&job, 4096, 4096) == 4096 * (2 + 2 + 4 + 4 + 4 + 4),
+  check_ok(ms_placement_home_bytes(&job, 4096, 4096, 4096) == 4096 * (2 + 2 + 4 + 4 + 4 + 4),
            "a home of 20 bytes a parameter");
   job.average = 0;
   job.moment_bits = 8;
-  check_ok(ms_placement_home_bytes(&job, 1 << 20, 1 << 20) == (1 << 20) * (2 + 2 + 1 + 1 + 4) + 2 * 4 * 4096,
+  check_ok(ms_placement_home_bytes(&job, 1 << 20, 1 << 20, 1 << 20) ==
+               (1 << 20) * (2 + 2 + 1 + 1 + 4) + 2 * 4 * 4096,
            "8-bit moments take a byte each and a scale for 256");
   check_ok(ms_placement_state_bytes(&job) == 4.03125, "which is 4.03 bytes beside the weight");
   job = training_job();
-  check_ok(ms_placement_home_bytes(&job, 4097, 0) == 3 * 4096, "what is frozen is a weight alone");
+  check_ok(ms_placement_home_bytes(&job, 4096, 4097, 0) == 3 * 4096, "what is frozen is a weight alone");
   check_ok(ms_placement_make(&p, &job, &error) == 0 && p.fits && p.host_layers == LAYERS && !p.host_slots &&
                !p.ring && !p.host_gradients && p.disk_bytes == 0 && p.disk_traffic == 0,
            "without limits everything is in the host and there are no buffers");
