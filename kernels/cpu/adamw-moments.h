@@ -57,7 +57,24 @@ VEC_INLINE void step8_block(const struct adamw_terms *k, const struct adamw_fact
   vec_i32 draw = vec_add_i32(vec_set_i32((int)draws.start), vec_mul_i32(vec_count(), stride));
   float m_inverse, v_inverse;
   b.m_largest = b.v_largest = vec_set_i32(0);
-  VEC_ROW(n, step8_body, k, m_old, v_old, grad, type, hi, lo, m, v, &b);
+  if (n == BLOCK) {
+    int64_t size = type == MSK_F32 ? 4 : 2;
+    for (int64_t i = 0; i < BLOCK; i += 64) {
+      int64_t ahead = i + AHEAD;
+      for (int64_t line = 0; line < size; line++)
+        fetch(grad, ahead * size + line * 64);
+      for (int64_t line = 0; line < 2; line++) {
+        fetch(hi, ahead * 2 + line * 64);
+        fetch(lo, ahead * 2 + line * 64);
+      }
+      fetch(m, ahead);
+      fetch(v, ahead);
+      for (int64_t j = i; j < i + 64; j += VEC)
+        step8_body(k, m_old, v_old, grad, type, hi, lo, m, v, &b, j, VEC);
+    }
+  } else {
+    VEC_ROW(n, step8_body, k, m_old, v_old, grad, type, hi, lo, m, v, &b);
+  }
   *m_scale = adamw_scale((uint32_t)vec_largest_i32(b.m_largest), M_LEAST, &m_inverse);
   *v_scale = adamw_scale((uint32_t)vec_largest_i32(b.v_largest), V_LEAST, &v_inverse);
   stride = vec_mul_i32(stride, vec_set_i32(VEC));
