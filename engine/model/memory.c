@@ -39,6 +39,14 @@ static size_t vector_bytes(const struct ms_params *params) {
   return bytes;
 }
 
+size_t ms_model_beside_bytes(const struct ms_model *model, enum msk_precision precision) {
+  const struct ms_params *codec = ms_codec_params(model->codec), *text = ms_text_params(model->text);
+  /* convolutions keep their weights in another order beside what the products read */
+  return 2 * total_bytes(codec, MSK_F32) +
+         total_bytes(codec, precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32) +
+         2 * total_bytes(text, MSK_F32);
+}
+
 void ms_model_memory(const struct ms_model *model, enum msk_type dit_type, enum msk_precision precision,
                      int training, struct ms_memory *need) {
   struct packing packing = {precision, training, 0};
@@ -49,10 +57,8 @@ void ms_model_memory(const struct ms_model *model, enum msk_type dit_type, enum 
   need->weights = total_bytes(dit, dit_type) + total_bytes(codec, MSK_F32) + total_bytes(text, MSK_F32);
   ms_dit_each_matrix(model->dit, count_packed, &packing);
   need->packed = packing.bytes + (dit_type == MSK_F32 ? 0 : vector_bytes(dit));
-  /* convolutions keep their weights in another order beside what the products read */
-  need->packed += total_bytes(codec, MSK_F32) +
-                  total_bytes(codec, precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32) +
-                  total_bytes(text, MSK_F32);
+  need->packed +=
+      ms_model_beside_bytes(model, precision) - total_bytes(codec, MSK_F32) - total_bytes(text, MSK_F32);
   need->device = need->weights + need->packed;
   need->host = need->program + need->device;
 }
@@ -85,6 +91,17 @@ size_t ms_model_activation_bytes(const struct ms_model *model, const struct ms_d
   if (!view)
     return SIZE_MAX / 4;
   bytes = ms_dit_activation_bytes(view, batch, training);
+  free(view);
+  return bytes;
+}
+
+size_t ms_model_working_bytes(const struct ms_model *model, const struct ms_dit_batch *batch, int count,
+                              enum msk_precision precision, int training) {
+  struct ms_dit *view = prepared_view(model, precision);
+  size_t bytes;
+  if (!view)
+    return SIZE_MAX / 4;
+  bytes = ms_dit_working_bytes(view, batch, count, training);
   free(view);
   return bytes;
 }

@@ -27,7 +27,13 @@ void ms_model_memory(const struct ms_model *model, enum msk_type dit_type, enum 
 /* Activations of a DiT that need not be prepared: as ms_dit_activation_bytes after a ms_dit_prepare. */
 size_t ms_model_activation_bytes(const struct ms_model *model, const struct ms_dit_batch *batch,
                                  enum msk_precision precision, int training);
+/* The same as ms_dit_working_bytes. */
+size_t ms_model_working_bytes(const struct ms_model *model, const struct ms_dit_batch *batch, int count,
+                              enum msk_precision precision, int training);
 
+/* Weights of codec and text encoder, as loaded and as the kernels read them: part of what ms_model_memory
+ * counts. */
+size_t ms_model_beside_bytes(const struct ms_model *model, enum msk_precision precision);
 /* Keys and values of one text for all layers, which sampling keeps for a whole stage. */
 size_t ms_model_text_bytes(const struct ms_model *model, enum msk_precision precision);
 /* What ms_dit_prepare_source keeps of one shard (-1: what belongs to no block) while it is at work: packed

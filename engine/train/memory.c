@@ -74,45 +74,58 @@ static size_t preview_bytes(const struct ms_model *model) {
   return need.host - need.program;
 }
 
-void ms_train_memory(const struct ms_model *model, const struct ms_train_job *job,
-                     const struct ms_train_clips *clips, struct ms_memory *need) {
+void ms_train_parts(const struct ms_model *model, const struct ms_train_job *job,
+                    const struct ms_train_clips *clips, struct ms_train_parts *parts) {
   struct ms_train_bucket single = {
       .width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
   int buckets = job->bucket_count ? job->bucket_count : 1;
   int64_t held = ms_split_held_out(job, clips->count);
-  size_t parameters = (size_t)ms_dit_params(model->dit)->total, inference_packed, encoding = 0, batches = 0,
-         kept = 0, extra, encode_phase, train_phase;
+  memset(parts, 0, sizeof *parts);
+  parts->media = READER_BYTES;
+  for (int b = 0; b < buckets; b++) {
+    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
+    struct shape shape = shape_of(model, bucket);
+    int64_t training = clips->count - held;
+    struct ms_dit_batch batch = {.samples = bucket->batch, .coarse = bucket->coarse};
+    memcpy(batch.lattice, shape.lattice, sizeof batch.lattice);
+    parts->clips +=
+        stored_bytes(&shape, ms_train_items(bucket, clips->count, training > 0 ? training : 1), clips->masks);
+    parts->encoding = larger(parts->encoding, encoding_bytes(model, bucket, &shape, &parts->kept));
+    parts->activations =
+        larger(parts->activations, pass_bytes(model, &shape, bucket->batch, bucket->coarse, 1));
+    parts->working =
+        larger(parts->working, ms_model_working_bytes(model, &batch, job->accumulate, MSK_PRECISION_BF16, 1));
+    parts->input = larger(parts->input, ms_dit_input_bytes(model->dit, &batch, job->accumulate));
+    parts->batch = larger(parts->batch, shape.elements * (size_t)bucket->batch * sizeof(float));
+    if (b > 0 || !held)
+      continue;
+    parts->clips += stored_bytes(&shape, held, clips->masks);
+    parts->validation = pass_bytes(model, &shape, MS_VALIDATION_SAMPLES, bucket->coarse, 0);
+    parts->batch = larger(parts->batch, shape.elements * MS_VALIDATION_SAMPLES * sizeof(float));
+  }
+}
+
+void ms_train_memory(const struct ms_model *model, const struct ms_train_job *job,
+                     const struct ms_train_clips *clips, struct ms_memory *need) {
+  size_t parameters = (size_t)ms_dit_params(model->dit)->total, inference_packed, extra, encode_phase,
+         train_phase;
+  struct ms_train_parts parts;
+  ms_train_parts(model, job, clips, &parts);
   ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 0, need);
   inference_packed = need->packed;
   ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 1, need);
   need->state =
       parameters * (4 + 4 + 4 + 2 + (job->ema > 0 ? 4 : 0)); /* gradient, m, v, low words, average */
-  for (int b = 0; b < buckets; b++) {
-    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
-    struct shape shape = shape_of(model, bucket);
-    int64_t training = clips->count - held;
-    need->clips +=
-        stored_bytes(&shape, ms_train_items(bucket, clips->count, training > 0 ? training : 1), clips->masks);
-    encoding = larger(encoding, encoding_bytes(model, bucket, &shape, &kept));
-    need->activations =
-        larger(need->activations, pass_bytes(model, &shape, bucket->batch, bucket->coarse, 1));
-    batches = larger(batches, shape.elements * (size_t)bucket->batch);
-    if (b > 0 || !held)
-      continue;
-    need->clips += stored_bytes(&shape, held, clips->masks);
-    need->activations =
-        larger(need->activations, pass_bytes(model, &shape, MS_VALIDATION_SAMPLES, bucket->coarse, 0));
-    batches = larger(batches, shape.elements * MS_VALIDATION_SAMPLES);
-  }
-  need->clips += 4 * batches * sizeof(float); /* noisy latents, target, velocity and its gradient */
-  need->media = READER_BYTES + encoding;
+  need->activations = larger(parts.activations, parts.validation);
+  need->clips = parts.clips + 4 * parts.batch; /* noisy latents, target, velocity and its gradient */
+  need->media = parts.media + parts.encoding;
   /* the averaged weights as float32, to validate with and to write */
   extra = parameters * sizeof(float);
   if (job->sample_prompt && job->sample_every > 0)
     extra = larger(extra, preview_bytes(model));
-  encode_phase = inference_packed + need->clips + encoding;
-  train_phase = need->packed + need->state + need->clips + need->activations + kept + extra;
-  need->host = need->program + need->weights + READER_BYTES + larger(encode_phase, train_phase);
+  encode_phase = inference_packed + need->clips + parts.encoding;
+  train_phase = need->packed + need->state + need->clips + need->activations + parts.kept + extra;
+  need->host = need->program + need->weights + parts.media + larger(encode_phase, train_phase);
   need->device = need->weights + need->packed + need->state + need->activations;
 }
 

@@ -8,6 +8,21 @@ struct ms_train_clips {
   int masks;     /* it has subject masks */
 };
 
+/* Bytes of what a run has beside the DiT's weights and their state; the largest of all buckets. */
+struct ms_train_parts {
+  size_t clips;       /* stored latents and captions */
+  size_t batch;       /* the latents of one batch: four copies of each live at once */
+  size_t media;       /* decoders of video files */
+  size_t encoding;    /* pixels and the codec's buffers while clips are encoded, before the training begins */
+  size_t kept;        /* of them what stays */
+  size_t activations; /* of a step, inputs of layers that wait for the backward pass included */
+  size_t working;     /* the same without those inputs, of all batches that are accumulated */
+  size_t input;       /* one layer's input, of all batches that are accumulated */
+  size_t validation;  /* activations of a look at held-out clips */
+};
+void ms_train_parts(const struct ms_model *model, const struct ms_train_job *job,
+                    const struct ms_train_clips *clips, struct ms_train_parts *parts);
+
 /* model: networks opened, weights not needed; job: sizes resolved (width, height and frames not 0, or
  * buckets). The whole state counts: weights, gradients, moments, average, clips, activations of the largest
  * batch or validation pass, the model that makes sample clips. */

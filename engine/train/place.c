@@ -1,0 +1,79 @@
+#include "train/place.h"
+
+#include <string.h>
+
+#include "sample/memory.h"
+
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Of a shard: all of it, its offset head (the last parameters of a block), or what LoRA adds to it. */
+static void count_shard(const struct ms_model *model, const struct ms_train_job *job, int shard,
+                        int64_t *count, int64_t *trained) {
+  const struct ms_params *params = ms_dit_params(model->dit);
+  int64_t begin, first;
+  ms_dit_shard_range(model->dit, shard, &begin, count);
+  first = *count;
+  *trained = *count;
+  if (job->method == MS_METHOD_FULL)
+    return;
+  *trained = 0;
+  for (int i = 0; i < params->count; i++) {
+    const struct ms_param *param = &params->list[i];
+    if (param->offset < begin || param->offset >= begin + *count)
+      continue;
+    if (job->method == MS_METHOD_OFFSETS && strstr(param->name, ".offset.") && param->offset - begin < first)
+      first = param->offset - begin;
+    if (job->method == MS_METHOD_LORA && shard >= 0 && param->kind == MS_PARAM_MATRIX && param->ndim == 2)
+      *trained += job->rank * (param->dims[0] + param->dims[1]);
+  }
+  if (job->method == MS_METHOD_OFFSETS)
+    *trained = *count - first;
+  else
+    *count += *trained;
+}
+
+/* A clip of the sample prompt while training goes on: its activations, and what the host holds of it. */
+static void add_preview(const struct ms_model *model, size_t *working, size_t *host) {
+  const struct ms_model_defaults *d = &model->defaults;
+  struct ms_stage_plan plan;
+  struct ms_memory need;
+  ms_stages_plan(model, d->width, d->height, d->frames, d->steps, d->guidance, &plan);
+  ms_sample_memory(model, &plan, MSK_PRECISION_BF16, &need);
+  *working = larger(*working, need.activations);
+  *host += need.clips + need.media + ms_model_beside_bytes(model, MSK_PRECISION_BF16);
+}
+
+void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
+                   const struct ms_train_clips *clips, struct ms_train_need *need) {
+  const struct ms_dit_config *config = ms_dit_config(model->dit);
+  struct ms_train_parts parts;
+  struct ms_memory memory;
+  size_t packed = 0, working, beside = ms_model_beside_bytes(model, MSK_PRECISION_BF16), fixed;
+  memset(need, 0, sizeof *need);
+  ms_train_parts(model, job, clips, &parts);
+  ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 1, &memory);
+  need->job = (struct ms_placement_job){.layers = config->layers,
+                                        .counts = need->counts,
+                                        .trained = need->trained,
+                                        .training = 1,
+                                        .moment_bits = job->moment_bits,
+                                        .average = job->ema > 0,
+                                        .average_passes = job->validate_every > 0 && parts.validation > 0,
+                                        .input_bytes = parts.input};
+  count_shard(model, job, -1, &need->job.outer, &need->job.outer_trained);
+  for (int l = 0; l < config->layers; l++) {
+    count_shard(model, job, l, &need->counts[l], &need->trained[l]);
+    packed = larger(packed, ms_model_shard_packed_bytes(model, MSK_BF16, MSK_PRECISION_BF16, l, 1));
+  }
+  packed += ms_model_shard_packed_bytes(model, MSK_BF16, MSK_PRECISION_BF16, -1, 1);
+  fixed = memory.program + beside + parts.media + parts.clips + parts.kept +
+          4 * parts.batch * (size_t)job->accumulate;
+  working = larger(parts.working, parts.validation);
+  if (job->sample_prompt && job->sample_every > 0)
+    add_preview(model, &working, &fixed);
+  need->job.working = packed + working;
+  need->job.host_fixed = fixed;
+  need->encode_bytes = memory.program + beside + parts.media + parts.clips + parts.encoding;
+}

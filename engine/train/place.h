@@ -1,0 +1,17 @@
+/* What a training run asks of a placement (stream/placement.h): shard by shard how much is trained, and how
+ * much memory everything else takes. The planner and the trainer ask for the same. */
+#pragma once
+#include "model/dit.h"
+#include "stream/placement.h"
+#include "train/memory.h"
+
+struct ms_train_need {
+  struct ms_placement_job job; /* for the CPU, budgets left 0 for the caller to set; points into the arrays */
+  int64_t counts[MS_MAX_LAYERS], trained[MS_MAX_LAYERS];
+  /* Peak of the host while clips are encoded. The training's memory is taken after that. */
+  uint64_t encode_bytes;
+};
+
+/* model: networks opened, weights not needed; job: sizes resolved. Must not be copied afterwards. */
+void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
+                   const struct ms_train_clips *clips, struct ms_train_need *need);
