@@ -7,11 +7,15 @@
 
 struct args {
   struct msa_machine_args machine;
+  int64_t parameters;
   int json;
 };
 
 static const struct msa_option options[] = {
     MSA_MACHINE_OPTIONS(struct args, machine),
+    {"parameters", 0, MSA_OPTION_WHOLE, offsetof(struct args, parameters), .argument = "N",
+     .help = "parameters of the optimizer's vectors (33554432), 18 bytes each", .least = 1 << 16,
+     .most = (int64_t)1 << 36},
     {"json", 0, MSA_OPTION_FLAG, offsetof(struct args, json),
      .help = "one row a measurement, then the result"},
     {0},
@@ -31,9 +35,14 @@ static void put_row(void *data, const struct ms_bench_row *row) {
   json_object_set_new(object, "gflops", msa_json_number(row->gflops));
   json_object_set_new(object, "gbps", msa_json_number(row->gbps));
   json_object_set_new(object, "of_peak", msa_json_number(row->of_peak));
+  if (row->parameters > 0)
+    json_object_set_new(object, "parameters_per_second", msa_json_number(row->parameters));
   msa_output_event(table->output, "row", object);
   if (row->of_peak > 0)
     snprintf(peak, sizeof peak, "%3.0f %% of %s", 100 * row->of_peak, row->peak);
+  if (row->parameters > 0)
+    snprintf(peak + strlen(peak), sizeof peak - strlen(peak), "%s%.2f G parameters/s", *peak ? ", " : "",
+             1e-9 * row->parameters);
   if (!table->rows++)
     msa_output_say(table->output, "%-26s %-56s %-7s %10s %9s %8s", "name", "shape", "kernel", "ms", "GFLOP/s",
                    "GB/s");
@@ -58,7 +67,7 @@ static int run(const struct msa_command *command, int argc, char **argv) {
   msa_folders_find(&folders);
   status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
   if (status == 0)
-    status = ms_bench(what, &machine, &hooks, put_row, &table, &error);
+    status = ms_bench(what, args.parameters, &machine, &hooks, put_row, &table, &error);
   if (status == 0)
     msa_output_event(&output, "result",
                      json_pack("{s:i, s:f}", "rows", table.rows, "seconds", ms_seconds() - start));

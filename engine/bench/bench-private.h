@@ -14,6 +14,7 @@ struct ms_bench_run {
   struct msk_peak_ops peak_ops;
   struct ms_bench_peaks peaks;
   const struct ms_machine *machine;
+  int64_t parameters; /* of the optimizer's vectors */
   const struct ms_hooks *hooks;
   void (*row)(void *data, const struct ms_bench_row *row);
   void *row_data;
@@ -28,6 +29,9 @@ void *ms_bench_bytes(size_t bytes);
 /* Sends a row. flops, bytes: of one call, 0 if they do not apply; peak: which peak of_peak refers to. */
 void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
                   double seconds, double flops, double bytes, const char *peak);
+/* The same for a sweep of an optimizer over `parameters` elements. */
+void ms_bench_row_of(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
+                     double seconds, double parameters, double bytes);
 int ms_bench_cancelled(const struct ms_bench_run *run);
 
 /* Operands of an attention kernel over `rows` rows of heads x head_dim channels. */

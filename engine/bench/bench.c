@@ -43,14 +43,15 @@ float *ms_bench_floats(int64_t n) {
   return x;
 }
 
-void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
-                  double seconds, double flops, double bytes, const char *peak) {
+static void send_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
+                     double seconds, double flops, double bytes, double parameters, const char *peak) {
   struct ms_bench_row row = {.seconds = seconds, .peak = peak, .kernel = kernel};
   const struct ms_bench_peaks *p = &run->peaks;
   snprintf(row.name, sizeof row.name, "%s", name);
   snprintf(row.shape, sizeof row.shape, "%s", shape);
   row.gflops = flops / seconds * 1e-9;
   row.gbps = bytes / seconds * 1e-9;
+  row.parameters = parameters / seconds;
   if (!strcmp(peak, "bf16"))
     row.of_peak = flops / seconds / (p->bf16 > 0 ? p->bf16 : p->f32);
   else if (!strcmp(peak, "f32"))
@@ -60,6 +61,16 @@ void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *
   else if (!strcmp(peak, "adamw sweep"))
     row.of_peak = bytes / seconds / p->adamw;
   run->row(run->row_data, &row);
+}
+
+void ms_bench_row(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
+                  double seconds, double flops, double bytes, const char *peak) {
+  send_row(run, name, shape, kernel, seconds, flops, bytes, 0, peak);
+}
+
+void ms_bench_row_of(const struct ms_bench_run *run, const char *name, const char *shape, const char *kernel,
+                     double seconds, double parameters, double bytes) {
+  send_row(run, name, shape, kernel, seconds, 0, bytes, parameters, "adamw sweep");
 }
 
 int ms_bench_cancelled(const struct ms_bench_run *run) {
@@ -161,10 +172,12 @@ int ms_bench_measure_peaks(struct ms_bench_run *run) {
   return 0;
 }
 
-int ms_bench(const char *what, const struct ms_machine *machine, const struct ms_hooks *hooks,
-             void (*row)(void *data, const struct ms_bench_row *row), void *data, struct ms_error *error) {
+int ms_bench(const char *what, int64_t parameters, const struct ms_machine *machine,
+             const struct ms_hooks *hooks, void (*row)(void *data, const struct ms_bench_row *row),
+             void *data, struct ms_error *error) {
   struct ms_bench_run run = {
       .machine = machine, .hooks = hooks, .row = row, .row_data = data, .error = error};
+  run.parameters = parameters > 0 ? parameters : MS_BENCH_PARAMETERS;
   unsigned flags = machine->reference ? 0 : msk_cpu_detect();
   int all = !what, code;
   if (what && strcmp(what, "kernels") && strcmp(what, "layer") && strcmp(what, "optimizer"))

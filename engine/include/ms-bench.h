@@ -12,12 +12,17 @@ struct ms_bench_row {
   char name[64], shape[96];
   double seconds;      /* of one call, the best of several */
   double gflops, gbps; /* 0: does not apply */
+  double parameters;   /* a second, of an optimizer's sweep; 0: does not apply */
   double of_peak;      /* fraction of `peak`; 0: no peak applies */
   const char *peak;    /* "bf16", "f32", "copy", "adamw sweep" or "" */
   const char *kernel;  /* instruction set of the implementation */
 };
 
-/* Calls row for each measurement as it is made. 0, MS_EUSAGE (unknown what), MS_ENOMEM, MS_EINPUT,
- * MS_ECANCELLED. */
-int ms_bench(const char *what, const struct ms_machine *machine, const struct ms_hooks *hooks,
-             void (*row)(void *data, const struct ms_bench_row *row), void *data, struct ms_error *error);
+/* Parameters of the optimizer's vectors unless told otherwise: their 0.6 GB are far beyond any cache. */
+#define MS_BENCH_PARAMETERS ((int64_t)32 << 20)
+
+/* parameters: of the vectors that the optimizer is timed on, 0 for MS_BENCH_PARAMETERS. Calls row for each
+ * measurement as it is made. 0, MS_EUSAGE (unknown what), MS_ENOMEM, MS_EINPUT, MS_ECANCELLED. */
+int ms_bench(const char *what, int64_t parameters, const struct ms_machine *machine,
+             const struct ms_hooks *hooks, void (*row)(void *data, const struct ms_bench_row *row),
+             void *data, struct ms_error *error);

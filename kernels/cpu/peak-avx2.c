@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include "cpu/peak-update.h"
 #include "cpu/peak.h"
 
 #define CHAINS 12
@@ -73,4 +74,5 @@ void msk_peak_init_avx2(struct msk_peak_ops *ops) {
   ops->copy_stream = copy_stream;
   ops->triad = triad;
   ops->update = update;
+  ops->update_split = update_split;
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "cpu/peak-update.h"
 #include "cpu/peak.h"
 #include "msk-cpu.h"
 
@@ -48,6 +49,7 @@ void msk_peak_init(struct msk_peak_ops *ops, unsigned cpu_flags) {
       .copy_stream = copy,
       .triad = triad,
       .update = update,
+      .update_split = update_split,
   };
 #if MSK_X86
   if (!(cpu_flags & MSK_CPU_AVX2))

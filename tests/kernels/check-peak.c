@@ -38,6 +38,29 @@ static void check_sweeps(const struct msk_peak_ops *ops, const char *set) {
   check_free_all();
 }
 
+/* Whole groups of 64 elements of every array change, and nothing else; the count is what was touched. */
+static void check_update_split(const struct msk_peak_ops *ops, const char *set) {
+  static const int sizes[][2] = {{4, 4}, {2, 4}, {4, 1}, {2, 1}};
+  for (int k = 0; k < 8; k++) {
+    const int g_bytes = sizes[k / 2][0], moment_bytes = sizes[k / 2][1], n = 5 * 64 + 3, whole = 5 * 64;
+    const int bytes[] = {2, 2, moment_bytes, moment_bytes};
+    unsigned char *g = check_alloc((size_t)(n * g_bytes)), *a[4];
+    int good = 1;
+    memset(g, 1, (size_t)(n * g_bytes));
+    for (int i = 0; i < 4; i++) {
+      a[i] = check_alloc((size_t)(n * bytes[i]));
+      memset(a[i], 7, (size_t)(n * bytes[i]));
+    }
+    good &= ops->update_split(g, g_bytes, a[0], a[1], a[2], a[3], moment_bytes, k % 2 ? 512 : 0, n) ==
+            (double)whole * (g_bytes + 4 + 2 * moment_bytes);
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < n * bytes[i]; j++)
+        good &= a[i][j] == (j < whole * bytes[i] ? 7 + g_bytes : 7);
+    check_ok(good, "%s update_split, gradient of %d bytes, moments of %d", set, g_bytes, moment_bytes);
+    check_free_all();
+  }
+}
+
 struct timing {
   const struct msk_peak_ops *ops;
   double (*fn)(int64_t n);
@@ -115,6 +138,7 @@ int main(int argc, char **argv) {
     msk_peak_init(&ops, sets[i]);
     check_ok(!strcmp(ops.name, set), "%s is named so", set);
     check_sweeps(&ops, set);
+    check_update_split(&ops, set);
     check_ok(ops.f32(2000) == 2 * ops.f32(1000) && ops.bf16(2000) == 2 * ops.bf16(1000),
              "%s counts its FLOPs", set);
     double f32 = rate(ops.f32, "f32", set), bf16 = rate(ops.bf16, "bf16", set);
