@@ -22,6 +22,20 @@ uint64_t ms_hash_bytes(uint64_t hash, const void *data, size_t size) {
   return hash;
 }
 
+uint64_t ms_hash_block(const void *data, size_t size) {
+  const unsigned char *at = data;
+  uint64_t chains[4] = {MS_HASH_START, MS_HASH_START ^ 1, MS_HASH_START ^ 2, MS_HASH_START ^ 3};
+  for (; size >= 32; at += 32, size -= 32) {
+    uint64_t words[4];
+    memcpy(words, at, 32);
+    for (int i = 0; i < 4; i++) {
+      chains[i] = (chains[i] ^ words[i]) * PRIME;
+      chains[i] ^= chains[i] >> 29;
+    }
+  }
+  return ms_hash_bytes(ms_hash_bytes(MS_HASH_START, chains, sizeof chains), at, size);
+}
+
 uint64_t ms_hash_text(uint64_t hash, const char *text) {
   return ms_hash_bytes(hash, text, strlen(text) + 1);
 }

@@ -196,9 +196,9 @@ static void add_piece(struct making *m, int layer, int piece, int64_t begin, int
 
 static void add_pieces(struct making *m, int layer, struct place *slot) {
   const struct ms_schedule_params *p = m->params;
-  int64_t total = count_of(p, layer), first = p->average ? 0 : total - trained_of(p, layer);
+  int64_t total = count_of(p, layer);
   int pieces = 0;
-  for (int64_t at = first; at < total; at += p->piece)
+  for (int64_t at = total - trained_of(p, layer); at < total; at += p->piece)
     add_piece(m, layer, pieces++, at, total - at < p->piece ? total - at : p->piece, slot);
 }
 
@@ -207,11 +207,11 @@ static void add_pieces(struct making *m, int layer, struct place *slot) {
 static struct place *fetch(struct making *m, int layer, int forward) {
   const struct ms_schedule_params *p = m->params;
   int disk = home_of(m, layer) == MS_HOME_DISK;
-  int updating = forward && (p->update || p->average) && (p->average || trained_of(p, layer) > 0);
+  int updating = forward && (p->update || p->average) && trained_of(p, layer) > 0;
   struct place *slot = NULL;
   struct ms_op *op;
   m->weights = -1;
-  if (disk || (forward && p->average)) {
+  if (disk || (updating && p->average)) {
     slot = find(m->host, p->slots, layer);
     if (slot) {
       slot->position = ++m->turns;
@@ -219,7 +219,7 @@ static struct place *fetch(struct making *m, int layer, int forward) {
     }
     slot = oldest(m, m->host, p->slots);
     /* what is not updated of a layer is read as it is, before the pieces; all of it if nothing is */
-    if (disk && !p->average && (!updating || trained_of(p, layer) < p->counts[layer])) {
+    if (disk && (!updating || trained_of(p, layer) < p->counts[layer])) {
       op = add(m, MS_OP_READ_WEIGHTS, MS_LANE_READ, layer);
       op->slot = (int)(slot - m->host);
       op->count = p->counts[layer] - (updating ? trained_of(p, layer) : 0);
@@ -341,7 +341,7 @@ static void forward(struct making *m) {
   const struct ms_schedule_params *p = m->params;
   struct ms_op *op;
   m->weights = -1;
-  if (p->average ? p->average_bytes > 0 : p->update && p->outer_trained > 0)
+  if ((p->average || p->update) && p->outer_trained > 0)
     add_pieces(m, -1, NULL);
   if (p->forward) {
     op = compute(m, MS_OP_FORWARD, -1, NULL, p->outer_forward_seconds / 2);

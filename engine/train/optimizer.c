@@ -59,19 +59,6 @@ void ms_optimizer_release(struct ms_optimizer *o) {
   memset(o, 0, sizeof *o);
 }
 
-/* The last parameter that starts at or before element `begin` of the flat array. */
-static int param_at(const struct ms_params *params, int64_t begin) {
-  int low = 0, high = params->count;
-  while (high - low > 1) {
-    int middle = (low + high) / 2;
-    if (params->list[middle].offset <= begin)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 /* The part of [*from,*to) that lies in a parameter; returns whether there is one. */
 static int clip_to_param(const struct ms_param *param, int64_t *from, int64_t *to) {
   *from = param->offset > *from ? param->offset : *from;
@@ -89,7 +76,7 @@ static void norm_piece(void *data, int64_t begin, int64_t end, void *scratch) {
   struct norm_run *run = data;
   const struct ms_params *params = run->o->params;
   double sum = 0;
-  for (int i = param_at(params, begin); i < params->count && params->list[i].offset < end; i++) {
+  for (int i = ms_params_index(params, begin); i < params->count && params->list[i].offset < end; i++) {
     int64_t from = begin, to = end;
     if (params->list[i].kind != MS_PARAM_FROZEN && clip_to_param(&params->list[i], &from, &to))
       sum += run->o->compute->norm.sum_squares(run->grad + from, to - from);
@@ -140,7 +127,7 @@ static void update_piece(void *data, int64_t begin, int64_t end, void *scratch) 
   struct update *u = data;
   struct ms_optimizer *o = u->o;
   const struct ms_params *params = o->params;
-  for (int i = param_at(params, begin); i < params->count && params->list[i].offset < end; i++) {
+  for (int i = ms_params_index(params, begin); i < params->count && params->list[i].offset < end; i++) {
     int64_t from = begin, to = end;
     if (clip_to_param(&params->list[i], &from, &to))
       update_part(u, &params->list[i], from, to);

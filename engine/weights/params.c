@@ -106,3 +106,15 @@ void ms_params_read_f32(const struct ms_params *params, int i, float *out) {
     out[j] =
         params->type == MSK_F32 ? ((const float *)data)[j] : msk_bf16_to_f32(((const uint16_t *)data)[j]);
 }
+
+int ms_params_index(const struct ms_params *params, int64_t at) {
+  int low = 0, high = params->count;
+  while (high - low > 1) {
+    int middle = (low + high) / 2;
+    if (params->list[middle].offset <= at)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}

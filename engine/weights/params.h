@@ -59,6 +59,8 @@ int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_e
  */
 void ms_params_randomize(struct ms_params *params, uint64_t seed);
 const struct ms_param *ms_params_find(const struct ms_params *params, const char *name);
+/* The last parameter that starts at or before element `at` of the flat array. */
+int ms_params_index(const struct ms_params *params, int64_t at);
 /* Where parameter i's values are, as stored. */
 static inline void *ms_params_at(const struct ms_params *params, int i) {
   return (char *)params->data + (size_t)params->list[i].offset * msk_type_size(params->type);

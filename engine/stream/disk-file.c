@@ -1,0 +1,90 @@
+#include "stream/disk-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system.h"
+
+/* One request to the disk: large enough for its full rate, small enough to be stopped between two. */
+#define REQUEST ((size_t)16 << 20)
+
+int ms_disk_file_open(struct ms_disk_file *file, const char *folder, int64_t bytes, struct ms_error *error) {
+  char path[1100], size[32];
+  int failed;
+  *file = (struct ms_disk_file){-1, -1, ""};
+  snprintf(file->folder, sizeof file->folder, "%s", folder);
+  snprintf(path, sizeof path, "%s/state-XXXXXX", file->folder);
+  file->fd = mkostemp(path, O_CLOEXEC);
+  if (file->fd < 0)
+    return ms_error_set(error, MS_EOUTPUT, "cannot make a working file in \"%.300s\": %s", folder,
+                        strerrordesc_np(errno));
+  file->direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+  unlink(path);
+  failed = bytes > 0 ? posix_fallocate(file->fd, 0, bytes) : 0;
+  if (failed) {
+    ms_disk_file_close(file);
+    return ms_error_set(error, MS_EOUTPUT, "no room for %s of working state in \"%.300s\": %s",
+                        ms_format_bytes((double)bytes, size, sizeof size), folder, strerrordesc_np(failed));
+  }
+  return 0;
+}
+
+void ms_disk_file_close(struct ms_disk_file *file) {
+  if (file->fd >= 0)
+    close(file->fd);
+  if (file->direct >= 0)
+    close(file->direct);
+  file->fd = file->direct = -1;
+}
+
+static int is_aligned(int64_t at, const void *memory, size_t bytes) {
+  return ((uint64_t)at | (uintptr_t)memory | bytes) % MS_DISK_ALIGN == 0;
+}
+
+int ms_disk_file_read(const struct ms_disk_file *file, int64_t at, void *to, size_t bytes,
+                      struct ms_error *error) {
+  int direct = file->direct >= 0 && is_aligned(at, to, bytes);
+  for (size_t done = 0; done < bytes;) {
+    size_t part = bytes - done < REQUEST ? bytes - done : REQUEST;
+    ssize_t n = pread(direct ? file->direct : file->fd, (char *)to + done, part, at + (int64_t)done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0 && direct && errno == EINVAL) {
+      direct = 0;
+      continue;
+    }
+    if (n <= 0)
+      return ms_error_set(error, MS_EINPUT, "cannot read the working state in \"%.300s\": %s", file->folder,
+                          n < 0 ? strerrordesc_np(errno) : "the file is too short");
+    done += (size_t)n;
+    if (direct && done % MS_DISK_ALIGN) /* a short read: the rest is not aligned */
+      direct = 0;
+  }
+  return 0;
+}
+
+int ms_disk_file_write(const struct ms_disk_file *file, int64_t at, const void *from, size_t bytes,
+                       struct ms_error *error) {
+  int direct = file->direct >= 0 && is_aligned(at, from, bytes);
+  for (size_t done = 0; done < bytes;) {
+    size_t part = bytes - done < REQUEST ? bytes - done : REQUEST;
+    ssize_t n = pwrite(direct ? file->direct : file->fd, (const char *)from + done, part, at + (int64_t)done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0 && direct && errno == EINVAL) {
+      direct = 0;
+      continue;
+    }
+    if (n <= 0)
+      return ms_error_set(error, MS_EOUTPUT, "cannot write the working state in \"%.300s\": %s", file->folder,
+                          n < 0 ? strerrordesc_np(errno) : "nothing was written");
+    done += (size_t)n;
+    if (direct && done % MS_DISK_ALIGN)
+      direct = 0;
+  }
+  return 0;
+}

@@ -1,0 +1,374 @@
+#include "stream/state-file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "weights/safetensors.h"
+
+#define HASHED ((size_t)1 << 20) /* bytes that go into the sum at a time, from the beginning of a tensor */
+#define TENSORS 8
+
+/* One part of one piece at a time in memory. */
+struct cursor {
+  struct ms_shard_store *store;
+  int shard, piece;
+  enum ms_state_part part;
+  void *memory; /* of the piece */
+  int code;
+  struct ms_error why;
+};
+
+static int open_cursor(struct cursor *c, struct ms_shard_store *store, struct ms_error *error) {
+  *c = (struct cursor){.store = store, .shard = -2};
+  c->memory =
+      aligned_alloc(MS_DISK_ALIGN, (size_t)ms_disk_round(store->params.piece * (int64_t)sizeof(float)));
+  return c->memory ? 0 : ms_error_set(error, MS_ENOMEM, "out of memory for a piece of the model's state");
+}
+
+static size_t element_size(const struct ms_shard_store *store, enum ms_state_part part) {
+  return part == MS_STATE_M || part == MS_STATE_V           ? ms_state_bytes(store, part, 1)
+         : part == MS_STATE_WEIGHTS || part == MS_STATE_LOW ? 2
+                                                            : 4;
+}
+
+/* Elements of a part for so many parameters. */
+static int64_t elements(enum ms_state_part part, int64_t count) {
+  return part == MS_STATE_M_SCALE || part == MS_STATE_V_SCALE
+             ? (count + MS_MOMENT_BLOCK - 1) / MS_MOMENT_BLOCK
+             : count;
+}
+
+static void widen(const uint16_t *from, float *to, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    to[i] = msk_bf16_to_f32(from[i]);
+}
+
+/* What the piece has: its memory in the host, or read. */
+static const void *look_at(struct cursor *c, int number, int index, enum ms_state_part part) {
+  const struct ms_shard *shard = ms_shard_store_at(c->store, number);
+  const struct ms_piece *piece = &shard->pieces[index];
+  const void *home = NULL;
+  if (shard->home == MS_HOME_HOST)
+    home = part == MS_STATE_WEIGHTS
+               ? (const void *)(shard->weights + piece->begin)
+               : ms_state_at(c->store, shard->state + index * c->store->block_bytes, part, piece->count);
+  if (home && !(piece->fresh && part != MS_STATE_WEIGHTS))
+    return home;
+  if (c->shard == number && c->piece == index && c->part == part)
+    return c->memory;
+  c->shard = number;
+  c->piece = index;
+  c->part = part;
+  if (!piece->fresh || part == MS_STATE_WEIGHTS) {
+    c->code = ms_shard_read_part(c->store, number, index, part, c->memory, &c->why);
+  } else if (part == MS_STATE_AVERAGE) { /* of a piece that was never updated: the weights */
+    uint16_t *weights = aligned_alloc(MS_DISK_ALIGN, (size_t)ms_disk_round(piece->count * 2));
+    if (!weights)
+      c->code = ms_error_set(&c->why, MS_ENOMEM, "out of memory for a piece of the model's state");
+    else if (shard->home == MS_HOME_HOST)
+      memcpy(weights, shard->weights + piece->begin, (size_t)piece->count * 2);
+    else
+      c->code = ms_shard_read_part(c->store, number, index, MS_STATE_WEIGHTS, weights, &c->why);
+    if (c->code == 0)
+      widen(weights, c->memory, piece->count);
+    free(weights);
+  } else {
+    memset(c->memory, 0, ms_state_bytes(c->store, part, piece->count));
+  }
+  return c->memory;
+}
+
+/* Elements [begin, begin + count) of a part of a shard's owned parameters. */
+static void copy_part(struct cursor *c, int number, enum ms_state_part part, int64_t begin, int64_t count,
+                      void *out) {
+  const struct ms_shard *shard = ms_shard_store_at(c->store, number);
+  size_t size = element_size(c->store, part);
+  int64_t step = elements(part, c->store->params.piece);
+  while (count > 0 && c->code == 0) {
+    int index = (int)(begin / step);
+    int64_t at = begin % step, has = elements(part, shard->pieces[index].count) - at,
+            n = count < has ? count : has;
+    const void *from = look_at(c, number, index, part);
+    if (c->code == 0)
+      memcpy(out, (const char *)from + (size_t)at * size, (size_t)n * size);
+    out = (char *)out + (size_t)n * size;
+    begin += n;
+    count -= n;
+  }
+}
+
+struct tensor_list {
+  struct ms_tensor_out out[TENSORS];
+  enum ms_state_part parts[TENSORS];
+  int count;
+};
+
+static void list_tensors(const struct ms_shard_store *store, struct tensor_list *list) {
+  static const char *const names[] = {"weights", "low", "m", "v", "m_scale", "v_scale", "average"};
+  int small = store->params.moment_bits == 8;
+  list->count = 0;
+  for (enum ms_state_part part = MS_STATE_WEIGHTS; part < MS_STATE_GRADIENT; part++) {
+    enum ms_dtype dtype = part == MS_STATE_WEIGHTS                              ? MS_DTYPE_BF16
+                          : part == MS_STATE_LOW                                ? MS_DTYPE_U16
+                          : small && (part == MS_STATE_M || part == MS_STATE_V) ? MS_DTYPE_U8
+                                                                                : MS_DTYPE_F32;
+    int64_t total = 0;
+    if (part >= MS_STATE_LOW && ms_state_bytes(store, part, 1) == 0)
+      continue;
+    for (int i = 0; i <= store->params.layers; i++)
+      total += elements(part, store->shards[i].layout.owned);
+    list->parts[list->count] = part;
+    list->out[list->count++] = (struct ms_tensor_out){names[part], dtype, 1, {total}, NULL};
+  }
+}
+
+double ms_state_file_bytes(const struct ms_shard_store *store) {
+  struct tensor_list list;
+  double bytes = 4096;
+  list_tensors(store, &list);
+  for (int i = 0; i < list.count; i++)
+    bytes += (double)list.out[i].dims[0] * (double)ms_dtype_size(list.out[i].dtype);
+  return bytes;
+}
+
+struct saving {
+  struct cursor cursor;
+  const struct tensor_list *list;
+  uint64_t sum;
+};
+
+static void fill_state(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+  struct saving *s = data;
+  const struct ms_shard_store *store = s->cursor.store;
+  enum ms_state_part part = s->list->parts[tensor];
+  size_t size = element_size(store, part), bytes = (size_t)count * size;
+  char *to = out;
+  for (int i = 0; i <= store->params.layers && count > 0; i++) {
+    int64_t has = elements(part, store->shards[i].layout.owned), n = has - begin;
+    if (n <= 0) {
+      begin -= has;
+      continue;
+    }
+    n = n < count ? n : count;
+    copy_part(&s->cursor, i - 1, part, begin, n, to);
+    to += (size_t)n * size;
+    count -= n;
+    begin = 0;
+  }
+  for (size_t at = 0; at < bytes; at += HASHED) {
+    uint64_t hash = ms_hash_block((char *)out + at, bytes - at < HASHED ? bytes - at : HASHED);
+    s->sum = ms_hash_bytes(s->sum, &hash, sizeof hash);
+  }
+}
+
+int ms_state_file_write(struct ms_shard_store *store, const char *path, uint64_t *sum,
+                        struct ms_error *error) {
+  struct tensor_list list;
+  struct saving saving = {.list = &list, .sum = MS_HASH_START};
+  int code = open_cursor(&saving.cursor, store, error);
+  if (code < 0)
+    return code;
+  list_tensors(store, &list);
+  code = ms_safetensors_write_with(path, list.out, list.count, NULL, fill_state, &saving, error);
+  if (code == 0 && saving.cursor.code < 0) {
+    remove(path);
+    code = ms_error_set(error, saving.cursor.code, "%s", saving.cursor.why.message);
+  }
+  *sum = saving.sum;
+  free(saving.cursor.memory);
+  return code;
+}
+
+static struct ms_tensor_view part_of(const struct ms_tensor_view *view, int64_t begin, int64_t count) {
+  struct ms_tensor_view part = *view;
+  size_t size = ms_dtype_size(view->dtype);
+  part.count = count;
+  part.bytes = (size_t)count * size;
+  part.data = (const char *)view->data + (size_t)begin * size;
+  return part;
+}
+
+static int check_file(const struct ms_safetensors *file, const struct tensor_list *list, uint64_t sum,
+                      struct ms_error *error) {
+  const char *path = ms_safetensors_path(file);
+  uint64_t found = MS_HASH_START;
+  for (int i = 0; i < list->count; i++) {
+    const struct ms_tensor_view *view = ms_safetensors_find(file, list->out[i].name);
+    if (!view || view->dtype != list->out[i].dtype || view->count != list->out[i].dims[0])
+      return ms_error_set(
+          error, MS_EINPUT,
+          "\"%.300s\" was saved by a run of another model or other settings: \"%s\" does not fit", path,
+          list->out[i].name);
+  }
+  for (int i = 0; i < ms_safetensors_count(file); i++) {
+    const struct ms_tensor_view *view = ms_safetensors_at(file, i);
+    int64_t step = (int64_t)(HASHED / ms_dtype_size(view->dtype));
+    for (int64_t at = 0; at < view->count; at += step) {
+      struct ms_tensor_view part = part_of(view, at, view->count - at < step ? view->count - at : step);
+      uint64_t hash = ms_hash_block(part.data, part.bytes);
+      found = ms_hash_bytes(found, &hash, sizeof hash);
+      ms_safetensors_forget(&part);
+    }
+  }
+  if (found != sum)
+    return ms_error_set(error, MS_EINPUT, "\"%.300s\" is damaged: its values do not add up", path);
+  return 0;
+}
+
+/* Puts a piece's parts where they belong. block: memory for its state; weights: of the whole shard. */
+static int put_piece(struct ms_shard_store *store, int number, int index, const struct ms_safetensors *file,
+                     const struct tensor_list *list, const int64_t *begins, uint16_t *weights, void *block,
+                     struct ms_error *error) {
+  struct ms_shard *shard = ms_shard_store_at(store, number);
+  struct ms_piece *piece = &shard->pieces[index];
+  int code = 0;
+  for (int i = 0; i < list->count; i++) {
+    enum ms_state_part part = list->parts[i];
+    struct ms_tensor_view view =
+        part_of(ms_safetensors_find(file, list->out[i].name),
+                begins[i] + index * elements(part, store->params.piece), elements(part, piece->count));
+    memcpy(part == MS_STATE_WEIGHTS ? (void *)(weights + piece->begin)
+                                    : ms_state_at(store, block, part, piece->count),
+           view.data, view.bytes);
+    ms_safetensors_forget(&view);
+  }
+  if (shard->home == MS_HOME_DISK)
+    code = ms_shard_write_piece(store, number, index, weights, block, error);
+  piece->fresh = piece->pending = 0;
+  return code;
+}
+
+static int put_all(struct ms_shard_store *store, const struct ms_safetensors *file,
+                   const struct tensor_list *list, struct ms_error *error) {
+  int64_t begins[TENSORS] = {0}, widest = 0;
+  uint16_t *weights = NULL;
+  void *block;
+  int code = 0;
+  for (int i = 0; i <= store->params.layers; i++)
+    if (store->shards[i].layout.count > widest)
+      widest = store->shards[i].layout.count;
+  weights = aligned_alloc(MS_DISK_ALIGN, (size_t)ms_disk_round(widest * (int64_t)sizeof *weights));
+  block = aligned_alloc(MS_DISK_ALIGN, store->block_bytes + MS_DISK_ALIGN);
+  if (!weights || !block)
+    code = ms_error_set(error, MS_ENOMEM, "out of memory for a layer of the model's state");
+  for (int i = 0; i <= store->params.layers && code == 0; i++) {
+    struct ms_shard *shard = &store->shards[i];
+    int host = shard->home == MS_HOME_HOST;
+    for (int j = 0; j < shard->piece_count && code == 0; j++)
+      code = put_piece(store, i - 1, j, file, list, begins, host ? shard->weights : weights,
+                       host ? shard->state + j * store->block_bytes : block, error);
+    for (int t = 0; t < list->count; t++)
+      begins[t] += elements(list->parts[t], shard->layout.owned);
+  }
+  free(weights);
+  free(block);
+  return code;
+}
+
+int ms_state_file_read(struct ms_shard_store *store, const char *path, uint64_t sum, struct ms_error *error) {
+  struct ms_safetensors *file = NULL;
+  struct tensor_list list;
+  int code = ms_safetensors_open(&file, path, error);
+  if (code < 0)
+    return code;
+  list_tensors(store, &list);
+  code = check_file(file, &list, sum, error);
+  if (code == 0)
+    code = put_all(store, file, &list, error);
+  ms_safetensors_close(&file);
+  return code;
+}
+
+struct exporting {
+  struct cursor cursor;
+  const struct ms_params *params;
+  uint16_t *frozen; /* weights of the shard at hand, where some have no state */
+  int frozen_shard;
+  float *values;
+};
+
+static int shard_of(const struct ms_shard_store *store, int64_t at) {
+  for (int i = 0; i <= store->params.layers; i++)
+    if (at >= store->shards[i].layout.begin &&
+        at < store->shards[i].layout.begin + store->shards[i].layout.count)
+      return i - 1;
+  return -1;
+}
+
+/* Weights without a state, of a shard that may lie on the disk. */
+static void copy_frozen(struct exporting *e, int number, int64_t begin, int64_t count, uint16_t *out) {
+  const struct ms_shard *shard = ms_shard_store_at(e->cursor.store, number);
+  const uint16_t *from = shard->weights;
+  if (shard->home == MS_HOME_DISK) {
+    if (e->frozen_shard != number) {
+      e->cursor.code = ms_shard_read_weights(e->cursor.store, number, e->frozen, &e->cursor.why);
+      e->frozen_shard = number;
+    }
+    from = e->frozen;
+  }
+  if (e->cursor.code == 0)
+    memcpy(out, from + begin, (size_t)count * sizeof *out);
+}
+
+static void fill_export(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+  struct exporting *e = data;
+  struct ms_shard_store *store = e->cursor.store;
+  int64_t at = e->params->list[tensor].offset + begin;
+  int number = shard_of(store, at);
+  const struct ms_shard_layout *l = &ms_shard_store_at(store, number)->layout;
+  uint16_t *to = out;
+  at -= l->begin;
+  while (count > 0 && e->cursor.code == 0) {
+    int owned = l->owned && at >= l->first && at < l->first + l->owned;
+    int64_t end = owned ? l->first + l->owned : l->owned && at < l->first ? l->first : l->count;
+    int64_t n = end - at < count ? end - at : count;
+    if (!owned) {
+      copy_frozen(e, number, at, n, to);
+    } else if (!store->params.average) {
+      copy_part(&e->cursor, number, MS_STATE_WEIGHTS, at - l->first, n, to);
+    } else {
+      n = n < (int64_t)(HASHED / sizeof(float)) ? n : (int64_t)(HASHED / sizeof(float));
+      copy_part(&e->cursor, number, MS_STATE_AVERAGE, at - l->first, n, e->values);
+      for (int64_t i = 0; i < n && e->cursor.code == 0; i++)
+        to[i] = msk_f32_to_bf16(e->values[i]);
+    }
+    at += n;
+    to += n;
+    count -= n;
+  }
+}
+
+int ms_state_file_export(struct ms_shard_store *store, const struct ms_params *params, const char *path,
+                         struct ms_error *error) {
+  struct ms_tensor_out *tensors = calloc((size_t)params->count + 1, sizeof *tensors);
+  struct exporting e = {.params = params, .frozen_shard = -2};
+  int64_t widest = 0;
+  int code = open_cursor(&e.cursor, store, error);
+  for (int i = 0; i <= store->params.layers; i++)
+    if (store->shards[i].home == MS_HOME_DISK &&
+        store->shards[i].layout.owned < store->shards[i].layout.count &&
+        store->shards[i].layout.count > widest)
+      widest = store->shards[i].layout.count;
+  e.values = malloc(HASHED);
+  e.frozen = widest ? aligned_alloc(MS_DISK_ALIGN, (size_t)ms_disk_round(widest * 2)) : NULL;
+  if (code == 0 && (!tensors || !e.values || (widest && !e.frozen)))
+    code = ms_error_set(error, MS_ENOMEM, "cannot write \"%.300s\": out of memory", path);
+  for (int i = 0; i < params->count && code == 0; i++) {
+    tensors[i] = (struct ms_tensor_out){
+        .name = params->list[i].name, .dtype = MS_DTYPE_BF16, .ndim = params->list[i].ndim};
+    memcpy(tensors[i].dims, params->list[i].dims, sizeof params->list[i].dims);
+  }
+  if (code == 0)
+    code = ms_safetensors_write_with(path, tensors, params->count, NULL, fill_export, &e, error);
+  if (code == 0 && e.cursor.code < 0) {
+    remove(path);
+    code = ms_error_set(error, e.cursor.code, "%s", e.cursor.why.message);
+  }
+  free(tensors);
+  free(e.values);
+  free(e.frozen);
+  free(e.cursor.memory);
+  return code;
+}

@@ -1,0 +1,116 @@
+/* What the DiT asks for: a layer when it is there, and what to do with what came of it. */
+#include <math.h>
+#include <string.h>
+
+#include "base/system.h"
+#include "stream/streamer-private.h"
+
+#define CLEAR ((int64_t)4 << 20)
+
+struct clearing {
+  unsigned char *memory;
+  int64_t bytes;
+};
+
+static void clear_part(void *data, int64_t task, void *scratch) {
+  const struct clearing *c = data;
+  int64_t at = task * CLEAR, bytes = c->bytes - at < CLEAR ? c->bytes - at : CLEAR;
+  memset(c->memory + at, 0, (size_t)bytes);
+}
+
+static float *cleared(struct ms_streamer *s, float *memory, int64_t count) {
+  struct clearing c = {(unsigned char *)memory, count * (int64_t)sizeof *memory};
+  ms_pool_run(s->p.compute->pool, clear_part, &c, (c.bytes + CLEAR - 1) / CLEAR);
+  return memory;
+}
+
+static struct ms_op *op_at(struct ms_streamer *s, enum ms_dit_pass pass, int shard) {
+  return &s->schedule->ops[s->op_of[pass == MS_PASS_BACKWARD][shard + 1]];
+}
+
+static float *input_at(struct ms_streamer *s, int layer) {
+  return s->schedule_params.inputs == MS_INPUT_DISK && s->kind == MS_STREAM_STEP ? s->inputs[layer % 3]
+                                                                                 : NULL;
+}
+
+static const uint16_t *weights_of(struct ms_streamer *s, const struct ms_op *op, int shard) {
+  if (shard < 0 && s->kind == MS_STREAM_AVERAGE)
+    return ms_shard_store_at(s->p.store, -1)->piece_count ? s->outer_average
+                                                          : ms_shard_store_at(s->p.store, -1)->weights;
+  return op->slot >= 0 ? (const uint16_t *)s->slots[op->slot] : ms_shard_store_at(s->p.store, shard)->weights;
+}
+
+/* Where a layer's gradient is made: a buffer, or its home if that holds all of it. */
+static float *gradient_of(struct ms_streamer *s, const struct ms_op *op, int shard) {
+  const struct ms_shard *home = ms_shard_store_at(s->p.store, shard);
+  if (shard < 0)
+    return s->outer_gradient;
+  if (op->buffer >= 0)
+    return s->gradients[op->buffer];
+  return home->layout.owned == home->layout.count ? home->gradient
+                                                  : s->gradients[s->schedule_params.gradient_buffers];
+}
+
+int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struct ms_dit_loan *loan,
+                             struct ms_error *error) {
+  struct ms_streamer *s = data;
+  const struct ms_op *op = op_at(s, pass, shard);
+  int layers = s->schedule_params.layers;
+  double before = ms_seconds();
+  memset(loan, 0, sizeof *loan);
+  if (ms_streamer_wait_op(s, (int)(op - s->schedule->ops))) {
+    pthread_mutex_lock(&s->lock);
+    if (s->code < 0)
+      ms_error_set(error, s->code, "%s", s->why.message);
+    else
+      ms_error_set(error, MS_ECANCELLED, "cancelled");
+    pthread_mutex_unlock(&s->lock);
+    return error ? error->code : MS_ECANCELLED;
+  }
+  s->op_began = ms_seconds();
+  s->stats.waited += s->op_began - before;
+  if (shard < layers)
+    loan->values = weights_of(s, op, shard);
+  if (pass == MS_PASS_FORWARD) {
+    loan->x = shard >= 0 ? input_at(s, shard) : NULL;
+    loan->y = shard < layers ? input_at(s, shard + 1) : NULL;
+    return 0;
+  }
+  loan->x = shard >= 0 ? input_at(s, shard) : NULL;
+  if (shard == layers) {
+    memset(s->squares, 0, ((size_t)layers + 1) * sizeof *s->squares);
+    memset(s->bad, 0, ((size_t)layers + 1) * sizeof *s->bad);
+    loan->gradient = cleared(s, s->outer_gradient, ms_shard_store_at(s->p.store, -1)->layout.count);
+  } else {
+    loan->gradient = gradient_of(s, op, shard);
+    if (shard >= 0)
+      cleared(s, loan->gradient, ms_shard_store_at(s->p.store, shard)->layout.count);
+  }
+  return 0;
+}
+
+/* The gradient is complete: its norm, and the way home where it was not made there. */
+static void take_gradient(struct ms_streamer *s, const struct ms_op *op, int shard) {
+  struct ms_shard *home = ms_shard_store_at(s->p.store, shard);
+  const struct ms_shard_layout *l = &home->layout;
+  const float *gradient = gradient_of(s, op, shard) + l->first;
+  double square;
+  if (!l->owned)
+    return;
+  square = ms_update_square(s->p.params, s->p.compute, s->p.compute->pool, l->begin + l->first, l->owned,
+                            gradient, s->sums);
+  s->squares[shard + 1] = square;
+  if (!isfinite(square))
+    s->bad[shard + 1] = ms_update_bad_gradient(s->p.params, l->begin + l->first, l->owned, gradient);
+  if (home->home == MS_HOME_HOST && gradient != home->gradient)
+    memcpy(home->gradient, gradient, (size_t)l->owned * sizeof *gradient);
+}
+
+int ms_streamer_source_end(void *data, enum ms_dit_pass pass, int shard, struct ms_error *error) {
+  struct ms_streamer *s = data;
+  const struct ms_op *op = op_at(s, pass, shard);
+  if (pass == MS_PASS_BACKWARD && shard < s->schedule_params.layers)
+    take_gradient(s, op, shard);
+  ms_streamer_finish_op(s, (int)(op - s->schedule->ops), s->op_began);
+  return 0;
+}
