@@ -73,6 +73,7 @@ static uint64_t sum(const struct ms_placement_bytes *b) {
 /* The numbers of buffers and bytes of all tiers under a choice. */
 static void fill(struct ms_placement *p, const struct ms_placement_job *job, const struct choice *c) {
   int disk = c->host_layers < job->layers, trains = job->training;
+  int whole = 1; /* what is trained of a layer is all of it */
   int64_t largest = 0, most_trained = 0;
   uint64_t input = aligned(job->input_bytes);
   double weight = weight_bytes(job), gradient = gradient_bytes(job), state = ms_placement_state_bytes(job);
@@ -86,6 +87,7 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
     uint64_t home = ms_placement_home_bytes(job, c->piece, count, trained);
     largest = count > largest ? count : largest;
     most_trained = trained > most_trained ? trained : most_trained;
+    whole &= trained == count;
     if (at_home_in_host(l, c->host_layers, job->layers)) {
       p->host.layers += home;
     } else { /* forward: all, updated and written back; backward: weights, and the gradient */
@@ -96,12 +98,12 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   }
   p->slot_bytes = region(largest, weight) + 2 * MS_PLACEMENT_ALIGN; /* reads begin and end between pages */
   p->ring_bytes = ms_placement_piece_bytes(job, c->piece) + region(c->piece, gradient);
-  p->gradient_bytes = region(most_trained, gradient);
-  p->host_slots = disk || (job->average && job->average_passes) ? c->slots : 0;
+  p->gradient_bytes = region(largest, gradient) + MS_PLACEMENT_ALIGN;
+  p->host_slots = disk || (trains && job->average) ? c->slots : 0;
   p->device_slots = job->device ? c->slots : 0;
   p->ring = disk && most_trained > 0 ? c->ring : 0;
-  p->host_gradients = disk && most_trained > 0 ? GRADIENTS : 0;
-  p->device_gradients = job->device && most_trained > 0 ? GRADIENTS : 0;
+  p->host_gradients = trains && (disk || !whole) ? GRADIENTS + !whole : 0;
+  p->device_gradients = job->device && trains ? GRADIENTS : 0;
   p->host_inputs = p->device_inputs = 0;
   if (trains && c->inputs == MS_INPUT_DEVICE)
     p->device_inputs = job->layers + 1;
@@ -112,6 +114,8 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   p->host.fixed = job->host_fixed;
   *(job->device ? &p->device.working : &p->host.working) = job->working;
   p->host.outer = ms_placement_home_bytes(job, c->piece, job->outer, trains ? job->outer_trained : 0);
+  if (trains)
+    p->host.outer += region(job->outer, gradient) + (job->average ? region(job->outer, weight) : 0);
   if (job->device)
     p->device.outer = region(job->outer, weight) + (trains ? region(job->outer_trained, gradient) : 0);
   p->host.slots = (uint64_t)p->host_slots * p->slot_bytes;
@@ -121,9 +125,10 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   p->device.gradients = (uint64_t)p->device_gradients * p->gradient_bytes;
   p->host.inputs = (uint64_t)p->host_inputs * input;
   p->device.inputs = (uint64_t)p->device_inputs * (job->slab_bytes ? aligned(job->slab_bytes) : input);
-  if (trains && c->inputs == MS_INPUT_DISK && job->layers > MS_PLACEMENT_INPUTS - 1) {
-    p->disk.inputs = (uint64_t)(job->layers - MS_PLACEMENT_INPUTS + 1) * input;
-    p->disk_traffic += 2.0 * (double)p->disk.inputs;
+  if (trains && c->inputs == MS_INPUT_DISK) {
+    int written = job->layers - MS_PLACEMENT_INPUTS + 1; /* the last ones stay in their buffers */
+    p->disk.inputs = (uint64_t)job->layers * input;
+    p->disk_traffic += written > 0 ? 2.0 * written * (double)input : 0;
   }
   p->host_bytes = sum(&p->host);
   p->disk_bytes = sum(&p->disk);

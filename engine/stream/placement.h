@@ -29,8 +29,7 @@ struct ms_placement_job {
   int64_t outer, outer_trained; /* of shard -1 */
   int training;                 /* 0: weights alone, and a disk home is the model's own file */
   int moment_bits;              /* 32 or 8 */
-  int average;                  /* an average of the weights is kept */
-  int average_passes;           /* and passes are made with it (validation, samples) */
+  int average;                  /* an average of the weights is kept, and passes are made with it */
   double weight_bytes;          /* a parameter; 0: 2 */
   double gradient_bytes;        /* a parameter; 0: 4, on a device 2 */
   int device;                   /* 1: a device with memory of its own computes */
@@ -62,9 +61,10 @@ struct ms_placement {
    * the placement. slots, ring and gradient_buffers are valid numbers even where none are allocated. */
   struct ms_schedule_params params;
   int host_layers; /* layers at home in the host */
-  /* Buffers to allocate, each of so many bytes: weight slots in the host (none if every layer is there and no
-   * pass uses the average) and on the device, pieces of state and gradients in the host (none without layers
-   * on the disk), gradients on the device. */
+  /* Buffers to allocate, each of so many bytes: weight slots in the host (none if every layer is there and
+   * there is no average) and on the device; pieces of state in the host (none without layers on the disk);
+   * gradients in the host (none if every layer is there and trained whole; one more where layers are trained
+   * in part) and on the device. */
   int host_slots, device_slots, ring, host_gradients, device_gradients;
   uint64_t slot_bytes, ring_bytes, gradient_bytes;
   int host_inputs, device_inputs; /* buffers of input_bytes (slab_bytes) rounded up */

@@ -60,7 +60,6 @@ void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
                                         .training = 1,
                                         .moment_bits = job->moment_bits,
                                         .average = job->ema > 0,
-                                        .average_passes = job->validate_every > 0 && parts.validation > 0,
                                         .input_bytes = parts.input};
   count_shard(model, job, -1, &need->job.outer, &need->job.outer_trained);
   for (int l = 0; l < config->layers; l++) {

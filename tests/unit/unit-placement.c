@@ -128,7 +128,7 @@ static void sweep(const char *what, struct ms_placement_job job) {
 static void check_sweeps(void) {
   struct ms_placement_job job = training_job();
   sweep("training", job);
-  job.average = job.average_passes = 1;
+  job.average = 1;
   job.moment_bits = 8;
   sweep("with an average and 8-bit moments", job);
   job.input_bytes = (uint64_t)400 << 20;
@@ -193,11 +193,11 @@ static void check_exact(void) {
                !p.ring && !p.host_gradients && p.disk_bytes == 0 && p.disk_traffic == 0,
            "without limits everything is in the host and there are no buffers");
   ms_placement_release(&p);
-  job.average = job.average_passes = 1;
+  job.average = 1;
   check_ok(ms_placement_make(&p, &job, &error) == 0 && p.host_slots >= 2,
            "but slots for passes with the average");
   ms_placement_release(&p);
-  job.average_passes = 0;
+  job.average = 0;
   job.host_budget = (uint64_t)3 << 30;
   job.device_budget = job.working + 2 * (2 * (uint64_t)BLOCK + 3 * 4096);
   check_ok(ms_placement_make(&p, &job, &error) == 0 && p.fits && p.host_slots == 2 &&
