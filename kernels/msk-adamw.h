@@ -12,17 +12,19 @@
  * one for v, so that the whole state takes 6 bytes a parameter and 8 bytes a block. Blocks and scales as in
  * Dettmers, Lewis, Shleifer and Zettlemoyer 2022 (8-bit optimizers via block-wise quantization), who use
  * 2,048 elements a block, a tabulated code with a varying number of exponent bits, and rounding to nearest.
- * Here the codes are small floats that need no table, L being the largest magnitude in the block and scale =
- * L / 1.75: m: sign, 4 exponent bits E, 3 mantissa bits M: +-scale (2^(E - 15) (1 + M / 8) - 2^-15), so that
- * E = M = 0 is zero v: 5 exponent bits, 3 mantissa bits:             scale  2^(E - 31) (1 + M / 8), never
- * zero unless the scale is, since a v that vanishes before its m would make one huge step Rounding is
- * stochastic: up or down to the two codes around a value, so that the mean is the value (v below its least
- * code rounds up to it). To nearest, v would stay where it is whenever (1 - b2) |g^2 - v| is below half a
- * code. With |x| the value, one rounding errs by at most m: (|x| + 2^-15 scale) / 8 <= |x| / 8 + 2.2e-6 L; v:
- * |x| / 8, and at most 2.7e-10 L below the least code and by half of that at most in the root of the mean
- * square. The step itself takes the moments before they are rounded. Scales of m below 2^-100 and of v below
- * 2^-90 are kept as zero, a scale beyond float32 as the largest that fits. Memory of zeros is the state
- * before the first step. */
+ * Here the codes are small floats that need no table, with E and M their exponent and mantissa bits, and L
+ * the largest magnitude in the block: m: sign, 4 and 3 bits: +-scale (2^(E - 15) (1 + M / 8) - 2^-15), scale
+ * = L / 1.75 v: 5 and 3 bits:         scale (2^(E - 31) (1 + M / 8) - 2^-31), scale = L / 1.75 so zero is a
+ * code, and the steps near zero are those of the lowest octave. Rounding is stochastic, up or down to the two
+ * codes around a value so that the mean is the value: to nearest, v would stay where it is whenever (1 - b2)
+ * |g^2 - v| is below half a step. With |x| the value, a rounding errs by at most m: (|x| + 2^-15 scale) / 8
+ * <= |x| / 8 + 2.2e-6 L;  v: (x + 2^-31 scale) / 8 <= x / 8 + 3.4e-11 L and by half of that in the root of
+ * the mean square. m and v of an element are rounded by one random number, so that what is rounded up in the
+ * quotient is so in its divisor too. The step itself takes the moments before rounding. A v that vanishes
+ * before its m would make one huge step: g^2 is taken larger by 2^-31 of v's scale, which bounds v from below
+ * at a root of 1.6e-5 of the block's largest. Scales of m below 2^-100 and of v below 2^-80 are kept as zero,
+ * a scale beyond float32 as the largest that fits. Memory of zeros is the state before the first step. beta2
+ * is at most 1 - 1e-6. */
 #pragma once
 #include "msk-types.h"
 

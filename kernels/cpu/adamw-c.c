@@ -53,10 +53,10 @@ static void step_split(const struct msk_adamw *p, const void *grad, enum msk_typ
 }
 
 /* Here every operation is float32 and rounds to nearest, in the order in which the other sets do it, for
- * their bits. */
-static float value_of_m(uint8_t code, float scale) {
+ * their bits. Codes as float32 in units of the scale, LOW away from zero. */
+static float unit_of_m(uint8_t code) {
   union word v = {.u = (uint32_t)(code & 0x80) << 24 | (uint32_t)(code & 0x7f) << CODE_SHIFT | M_LOW_BITS};
-  return fmaf(v.f, scale, -copysignf(M_LOW * scale, v.f));
+  return v.f;
 }
 
 static float unit_of_v(uint8_t code) {
@@ -71,10 +71,8 @@ static uint8_t code_of_m(float x, float inverse, uint32_t draw) {
 }
 
 static uint8_t code_of_v(float x, float inverse, uint32_t draw) {
-  union word v = {.f = x * inverse};
-  if (!(v.f > V_LOW))
-    v.f = V_LOW;
-  v.u += draw & ((1u << CODE_SHIFT) - 1);
+  union word v = {.f = fmaf(x, inverse, V_LOW)};
+  v.u += draw >> (32 - CODE_SHIFT);
   return (uint8_t)(v.u >> CODE_SHIFT);
 }
 
@@ -86,14 +84,15 @@ static uint32_t larger_bits(uint32_t bits, float x) {
 static void step_block8(const struct adamw_factors *k, const void *grad, enum msk_type grad_type,
                         uint16_t *hi, uint16_t *lo, uint8_t *m, uint8_t *v, float *m_scale, float *v_scale,
                         struct adamw_draws draws, int n) {
-  float m1[BLOCK], v1[BLOCK], m_old = k->beta1 * *m_scale, v_old = k->beta2 * *v_scale, m_inverse, v_inverse;
+  const struct adamw_old old = adamw_old(k, *m_scale, *v_scale);
+  float m1[BLOCK], v1[BLOCK], m_inverse, v_inverse;
   uint32_t m_bits = 0, v_bits = 0;
   for (int i = 0; i < n; i++) {
     float g = grad_type == MSK_F32 ? ((const float *)grad)[i] : msk_bf16_to_f32(((const uint16_t *)grad)[i]);
-    float w = joined(hi[i], lo[i]);
+    float w = joined(hi[i], lo[i]), unit = unit_of_m(m[i]);
     g *= k->grad_scale;
-    m1[i] = fmaf(k->rest1, g, value_of_m(m[i], m_old));
-    v1[i] = fmaf(unit_of_v(v[i]), v_old, k->rest2 * g * g);
+    m1[i] = fmaf(k->rest1, g, fmaf(unit, old.m, -copysignf(old.m_low, unit)));
+    v1[i] = fmaf(unit_of_v(v[i]), old.v, fmaf(k->rest2 * g, g, -old.v_low));
     m_bits = larger_bits(m_bits, m1[i]);
     v_bits = larger_bits(v_bits, v1[i]);
     w = fmaf(-k->decay, w, w);
@@ -123,8 +122,9 @@ static void step_split8(const struct msk_adamw *p, const void *grad, enum msk_ty
 static void read_moments8(const uint8_t *m, const uint8_t *v, const float *m_scale, const float *v_scale,
                           float *m_value, float *v_value, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
-    m_value[i] = value_of_m(m[i], m_scale[i / BLOCK]);
-    v_value[i] = unit_of_v(v[i]) * v_scale[i / BLOCK];
+    float unit = unit_of_m(m[i]);
+    m_value[i] = (unit - copysignf(M_LOW, unit)) * m_scale[i / BLOCK];
+    v_value[i] = (unit_of_v(v[i]) - V_LOW) * v_scale[i / BLOCK];
   }
 }
 

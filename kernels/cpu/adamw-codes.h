@@ -19,11 +19,22 @@
 #define TOP 1.75f
 /* A smaller scale is kept as zero: the products with it would leave the normal numbers. */
 #define M_LEAST 0x1p-100f
-#define V_LEAST 0x1p-90f
+#define V_LEAST 0x1p-80f
 
 struct adamw_factors {
   float grad_scale, beta1, rest1, beta2, rest2, decay, step, root_scale, eps;
 };
+
+/* What the step of a block takes from its old scales. */
+struct adamw_old {
+  float m, m_low, v; /* of the float32 of a code: beta1 scale, what LOW makes of it, beta2 scale */
+  float v_low;       /* what LOW makes of that, less the term that keeps v from vanishing */
+};
+
+static inline struct adamw_old adamw_old(const struct adamw_factors *k, float m_scale, float v_scale) {
+  float m = k->beta1 * m_scale;
+  return (struct adamw_old){m, M_LOW * m, k->beta2 * v_scale, (k->beta2 - k->rest2) * (V_LOW * v_scale)};
+}
 
 static inline struct adamw_factors adamw_factors(const struct msk_adamw *p) {
   return (struct adamw_factors){

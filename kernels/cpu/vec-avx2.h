@@ -119,8 +119,9 @@ VEC_INLINE vec_i32 vec_count(void) {
   return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-VEC_INLINE vec_i32 vec_max_i32(vec_i32 a, vec_i32 b) {
-  return _mm256_max_epi32(a, b);
+VEC_INLINE vec_i32 vec_larger_bits(vec_i32 largest, vec_f32 v) {
+  __m256i bits = _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7fffffff));
+  return _mm256_max_epi32(largest, bits);
 }
 
 VEC_INLINE int vec_largest_i32(vec_i32 v) {
@@ -165,16 +166,16 @@ VEC_INLINE vec_f32 vec_fma(vec_f32 a, vec_f32 b, vec_f32 c) {
   return _mm256_fmadd_ps(a, b, c);
 }
 
+VEC_INLINE vec_f32 vec_fms(vec_f32 a, vec_f32 b, vec_f32 c) {
+  return _mm256_fmsub_ps(a, b, c);
+}
+
 VEC_INLINE vec_f32 vec_fnma(vec_f32 a, vec_f32 b, vec_f32 c) {
   return _mm256_fnmadd_ps(a, b, c);
 }
 
 VEC_INLINE vec_f32 vec_sqrt(vec_f32 v) {
   return _mm256_sqrt_ps(v);
-}
-
-VEC_INLINE vec_f32 vec_max(vec_f32 a, vec_f32 b) {
-  return _mm256_max_ps(a, b);
 }
 
 VEC_INLINE vec_f32 vec_clamp(vec_f32 v, float low, float high) {

@@ -108,9 +108,9 @@ VEC_INLINE vec_i32 vec_count(void) {
   return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-/* Signed. */
-VEC_INLINE vec_i32 vec_max_i32(vec_i32 a, vec_i32 b) {
-  return _mm512_max_epi32(a, b);
+/* The magnitude of a number or the bits of largest, whichever is larger. */
+VEC_INLINE vec_i32 vec_larger_bits(vec_i32 largest, vec_f32 v) {
+  return _mm512_castps_si512(_mm512_range_ps(_mm512_castsi512_ps(largest), v, 0x0b));
 }
 
 VEC_INLINE int vec_largest_i32(vec_i32 v) {
@@ -155,17 +155,16 @@ VEC_INLINE vec_f32 vec_fma(vec_f32 a, vec_f32 b, vec_f32 c) { /* a b + c */
   return _mm512_fmadd_ps(a, b, c);
 }
 
+VEC_INLINE vec_f32 vec_fms(vec_f32 a, vec_f32 b, vec_f32 c) { /* a b - c */
+  return _mm512_fmsub_ps(a, b, c);
+}
+
 VEC_INLINE vec_f32 vec_fnma(vec_f32 a, vec_f32 b, vec_f32 c) { /* c - a b */
   return _mm512_fnmadd_ps(a, b, c);
 }
 
 VEC_INLINE vec_f32 vec_sqrt(vec_f32 v) {
   return _mm512_sqrt_ps(v);
-}
-
-/* The larger; b if one is NaN. */
-VEC_INLINE vec_f32 vec_max(vec_f32 a, vec_f32 b) {
-  return _mm512_max_ps(a, b);
 }
 
 /* v held in [low, high]; NaN stays NaN (the instructions return their second operand then). */
