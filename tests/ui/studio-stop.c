@@ -8,18 +8,7 @@
 static const char *const prompt = "a white square grows larger against red";
 
 static int begin_long(struct scene *scene) {
-  struct robot *r = &scene->robot;
-  int status = robot_press(r, "page tab", "Create", 3);
-  if (status == 0)
-    status = scene_set_steps(scene, "900");
-  if (status == 0)
-    status = robot_fill(r, "text", "Prompt", prompt, 5);
-  if (status == 0)
-    status = robot_key("ctrl+Return");
-  AtspiAccessible *line = status == 0 ? robot_find(r, "label", "*tep * of *", 60) : NULL;
-  status = line ? 0 : -1;
-  g_clear_object(&line);
-  return status;
+  return scene_make_long(scene, prompt, "900");
 }
 
 static void discard(struct scene *scene) {

@@ -104,11 +104,18 @@ int scene_files(const char *folder, const char *ending) {
   return count;
 }
 
+/* Until the new job begins the clip before is on the stage, so the file is waited for first. */
 int scene_create(struct scene *scene, const char *prompt, double seconds) {
   struct robot *r = &scene->robot;
+  char path[400];
+  const char *clips = scene_path(scene, "clips", path);
+  const int before = MAX(scene_files(clips, ".mp4"), 0);
   if (robot_fill(r, "text", "Prompt", prompt, 5) || robot_press(r, "push button", "Create", 5))
     return -1;
-  AtspiAccessible *done = robot_find(r, "push button", "Keep seed", seconds);
+  const gint64 end = g_get_monotonic_time() + (gint64)(seconds * G_USEC_PER_SEC);
+  while (scene_files(clips, ".mp4") <= before && g_get_monotonic_time() < end)
+    robot_sleep(.1);
+  AtspiAccessible *done = robot_find(r, "push button", "Keep seed", 10);
   if (!done) {
     robot_tree(r);
     return -1;
@@ -153,4 +160,19 @@ int scene_set_steps(struct scene *scene, const char *steps) {
   if (robot_fill(r, "spin button", "Steps", steps, 3))
     return -1;
   return robot_key("Tab");
+}
+
+int scene_make_long(struct scene *scene, const char *prompt, const char *steps) {
+  struct robot *r = &scene->robot;
+  int status = robot_press(r, "page tab", "Create", 3);
+  if (status == 0)
+    status = scene_set_steps(scene, steps);
+  if (status == 0)
+    status = robot_fill(r, "text", "Prompt", prompt, 5);
+  if (status == 0)
+    status = robot_key("ctrl+Return");
+  AtspiAccessible *line = status == 0 ? robot_find(r, "label", "*tep * of *", 60) : NULL;
+  status = line ? 0 : -1;
+  g_clear_object(&line);
+  return status;
 }

@@ -37,3 +37,5 @@ int scene_create(struct scene *scene, const char *prompt, double seconds);
 int scene_drop(struct scene *scene, const char *file);
 /* Steps of the sampler, through the Advanced settings. */
 int scene_set_steps(struct scene *scene, const char *steps);
+/* Begins a clip of so many steps with Ctrl+Enter; waits until it tells its steps. */
+int scene_make_long(struct scene *scene, const char *prompt, const char *steps);
