@@ -3,17 +3,13 @@
  * what self-attention gave) and enter_back (q, k, v and the first norm), with the backward passes of both
  * attentions between them. A block of whole samples goes through all of that in one task, and what only this
  * task needs stays in its scratch memory: traffic to memory, not arithmetic, is what a step of a small model
- * waits for. Then the weights' gradients, all matrices in one go. */
+ * waits for. Then the weights' gradients (dit-gradients.c). */
 #include <string.h>
 
 #include "model/dit-private.h"
 
 static const float *modulation(const struct ms_dit *dit, int sample, int row) {
   return dit->run.time.modulation + ((int64_t)sample * 6 + row) * dit->config.dim;
-}
-
-static enum msk_type u_type(const struct ms_dit *dit, int layer) {
-  return dit->run.attention[layer].kind == MS_ATTENTION_DSA ? MSK_F32 : ms_dit_low_type(dit);
 }
 
 static float *block_sums(const struct dit_layer_run *run, int64_t block) {
@@ -342,104 +338,6 @@ static void back_in_pieces(struct dit_layer_run *run) {
   }
 }
 
-struct weight { /* one matrix's gradient: dy [rows,n], x [rows,k] */
-  const struct dit_matrix *matrix;
-  const float *dy;
-  const void *x;
-  enum msk_type type;
-  int64_t rows;
-};
-
-static void weight_gradients(const struct dit_layer_run *run, float *grad) {
-  struct ms_dit *dit = run->dit;
-  const struct dit_layer *layer = &dit->layers[run->layer];
-  const struct dit_acts *acts = run->acts;
-  const struct dit_grads *g = run->grads;
-  enum msk_type low = ms_dit_low_type(dit);
-  int64_t rows = dit->run.rows;
-  const struct weight list[] = {
-      {&layer->up, g->dhidden, acts->modulated2, low, rows},
-      {&layer->down, g->dmlp, acts->hidden, low, rows},
-      {&layer->qkv, g->dqkv, acts->u, u_type(dit, run->layer), rows},
-      {&layer->out, g->dprojected, acts->attended, MSK_F32, rows},
-      {&layer->cross_q, g->dcross_q, acts->normed3, low, rows},
-      {&layer->cross_out, run->dx, acts->crossed, MSK_F32, rows},
-      {&layer->cross_kv, g->dkv, run->text->context, MSK_F32, dit->run.text_rows},
-      {&layer->offset_out, g->dz, acts->offset_low, low, rows},
-  };
-  int count = dit->run.attention[run->layer].kind == MS_ATTENTION_DSA ? 8 : 7;
-  struct dit_pack packs[8];
-  struct dit_product products[8];
-  unsigned char *next = g->packed;
-  for (int i = 0; i < count; i++) {
-    const struct dit_matrix *m = list[i].matrix;
-    packs[i] = (struct dit_pack){
-        .precision = m->precision,
-        .pack = {.n = m->k,
-                 .k = list[i].rows,
-                 .src = list[i].x,
-                 .type = list[i].type,
-                 .ld = m->k,
-                 .transposed = 1},
-        .dst = next,
-    };
-    products[i] = (struct dit_product){
-        .precision = m->precision,
-        .product = {.m = m->n,
-                    .n = m->k,
-                    .k = list[i].rows,
-                    .a = list[i].dy,
-                    .a_ld = m->n,
-                    .a_transposed = 1,
-                    .b = next,
-                    .c = grad + dit->params.list[m->weight].offset,
-                    .c_ld = m->k,
-                    .accumulate = 1},
-    };
-    next += (ms_dit_pack_bytes(dit, m->precision, m->k, list[i].rows) + 63) / 64 * 64;
-  }
-  ms_dit_pack_all(dit, packs, count);
-  ms_dit_product_all(dit, products, count);
-}
-
-static void add_vector(const struct dit_layer_run *run, float *grad, int param, int64_t at) {
-  struct ms_dit *dit = run->dit;
-  const struct ms_param *p = &dit->params.list[param];
-  dit->compute->norm.column_sum(run->grads->block_sums + at, dit->sums.total, p->count,
-                                dit->run.blocks.blocks, grad + p->offset);
-}
-
-/* Adds the blocks' and segments' partial sums to the gradients, in order. */
-static void sum_blocks(const struct dit_layer_run *run, float *grad) {
-  struct ms_dit *dit = run->dit;
-  const struct dit_layer *layer = &dit->layers[run->layer];
-  const struct dit_sums *s = &dit->sums;
-  int64_t blocks = dit->run.blocks.blocks, width = 6 * (int64_t)dit->config.dim,
-          each = dit->run.blocks.per_sample;
-  const float *sums = run->grads->block_sums;
-  ms_dit_add_bias_sums(dit, &layer->qkv, sums + s->qkv_bias, s->total, blocks, grad);
-  ms_dit_add_bias_sums(dit, &layer->out, sums + s->out_bias, s->total, blocks, grad);
-  ms_dit_add_bias_sums(dit, &layer->cross_q, sums + s->cross_q_bias, s->total, blocks, grad);
-  ms_dit_add_bias_sums(dit, &layer->cross_out, sums + s->cross_out_bias, s->total, blocks, grad);
-  ms_dit_add_bias_sums(dit, &layer->up, sums + s->up_bias, s->total, blocks, grad);
-  ms_dit_add_bias_sums(dit, &layer->down, sums + s->down_bias, s->total, blocks, grad);
-  add_vector(run, grad, layer->norm_q, s->norm_q);
-  add_vector(run, grad, layer->norm_k, s->norm_k);
-  add_vector(run, grad, layer->cross_norm_q, s->cross_norm_q);
-  add_vector(run, grad, layer->norm3_weight, s->norm3_weight);
-  add_vector(run, grad, layer->norm3_bias, s->norm3_bias);
-  if (dit->run.attention[run->layer].kind == MS_ATTENTION_DSA) {
-    ms_dit_add_bias_sums(dit, &layer->offset_out, sums + s->offset_bias, s->total, blocks, grad);
-    add_vector(run, grad, layer->offset_norm_weight, s->offset_norm_weight);
-    add_vector(run, grad, layer->offset_norm_bias, s->offset_norm_bias);
-  }
-  dit->compute->norm.column_sum(run->grads->segment_sums, width, width, dit->run.blocks.segments,
-                                grad + dit->params.list[layer->modulation].offset);
-  for (int64_t i = 0; i < dit->run.samples; i++)
-    dit->compute->norm.column_sum(run->grads->segment_sums + i * each * width, width, width, each,
-                                  run->grads->dtime + i * width);
-}
-
 void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text,
                            const struct dit_acts *acts, float *dx, float *dx1, float *grad) {
   struct dit_grads grads = dit->run.grads;
@@ -452,9 +350,6 @@ void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text 
     ms_pool_run(dit->compute->pool, whole_task, &run, dit->run.blocks.blocks);
   else
     back_in_pieces(&run);
-  if (dit->run.attention[layer].kind == MS_ATTENTION_DSA)
-    ms_dit_offset_conv_weights(dit, layer, acts, &grads, grad);
   ms_dit_text_keys_backward(dit, text, layer, grad);
-  weight_gradients(&run, grad);
-  sum_blocks(&run, grad);
+  ms_dit_layer_gradients(&run, grad);
 }

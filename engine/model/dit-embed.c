@@ -333,6 +333,9 @@ void ms_dit_embed_backward(struct ms_dit *dit, const float *latents, const float
       .accumulate = 1,
   };
   ms_pool_run(dit->compute->pool, embed_backward_task, &outer, run->blocks.blocks);
+  ms_dit_add_bias_sums(dit, &dit->patch, dx, dit->patch.n, run->rows, grad);
+  if (!ms_dit_is_trained(dit, dit->patch_weight))
+    return;
   ms_compute_pack(dit->compute, MSK_PRECISION_F32, &pack, run->grads.packed);
   if (dit->config.coordinate_features) {
     weight.c = run->grads.joined;
@@ -341,5 +344,4 @@ void ms_dit_embed_backward(struct ms_dit *dit, const float *latents, const float
   ms_compute_product(dit->compute, MSK_PRECISION_F32, &weight);
   if (dit->config.coordinate_features)
     add_joined(dit, run->grads.joined, grad);
-  ms_dit_add_bias_sums(dit, &dit->patch, dx, dit->patch.n, run->rows, grad);
 }

@@ -317,15 +317,14 @@ void ms_dit_localize_backward(const struct ms_dit *dit, int layer, const struct 
   }
 }
 
-/* Packed transposed activations: all of a layer's weight gradients at once, or one of the outer matrices. */
-static size_t packed_bytes(const struct ms_dit *dit, const struct dit_run *run) {
-  const struct ms_dit_config *c = &dit->config;
-  size_t layer = 6 * ((ms_dit_pack_bytes(dit, dit->precision, c->dim, run->rows) + 63) / 64 * 64) +
-                 (ms_dit_pack_bytes(dit, dit->precision, c->ffn, run->rows) + 63) / 64 * 64 +
-                 (ms_dit_pack_bytes(dit, dit->precision, c->dim, run->text_rows) + 63) / 64 * 64;
+/* Packed transposed activations: all of a layer's weight gradients at once, or one of the outer matrices.
+ * adapters: floats of grads.adapters. */
+static size_t packed_bytes(const struct ms_dit *dit, const struct dit_run *run, int64_t *adapters) {
+  size_t layer;
   const struct dit_matrix *const outer[] = {&dit->patch,   &dit->head,    &dit->text0,
                                             &dit->text2,   &dit->time0,   &dit->time2,
                                             &dit->pooled0, &dit->pooled2, &dit->projection};
+  ms_dit_gradient_room(dit, run, &layer, adapters);
   for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
     int64_t rows = i < 2 ? run->rows : i < 4 ? run->text_rows : run->samples;
     size_t bytes =
@@ -343,6 +342,8 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
   /* the head and the embedding work in these too: [R,patch_out], [R,patch.k] */
   int64_t hidden = c->ffn, outer = dit->patch_out > dit->patch.k ? dit->patch_out : dit->patch.k;
   struct field list[FIELDS];
+  int64_t adapters;
+  size_t packed;
   memset(g, 0, sizeof *g);
   if (!run->keep)
     return;
@@ -367,7 +368,9 @@ static void layout_grads(const struct ms_dit *dit, struct dit_run *run, struct m
   g->dtext = ms_arena_take_f32(arena, run->text_rows * c->text_dim);
   g->joined = ms_arena_take_f32(arena, dit->config.coordinate_features ? c->dim * dit->patch.k : 1);
   g->dkv = ms_arena_take_f32(arena, run->text_rows * 2 * c->dim);
-  g->packed = ms_arena_take(arena, packed_bytes(dit, run));
+  packed = packed_bytes(dit, run, &adapters);
+  g->packed = ms_arena_take(arena, packed);
+  g->adapters = ms_arena_take_f32(arena, adapters);
 }
 
 void ms_dit_layout(const struct ms_dit *dit, struct dit_run *run, struct ms_arena *arena) {
@@ -418,7 +421,7 @@ size_t ms_dit_scratch_bytes(const struct ms_dit *dit, const struct dit_run *run,
                                {c->ffn, dim},  {dim, c->ffn},  {width, dim}, {dim, width}};
   const int64_t exact[][2] = {
       {dim, dit->patch.k}, {dit->patch.k, dim}, {dit->patch_out, dim}, {dim, dit->patch_out}};
-  size_t need = 0;
+  size_t need = 0, all, merge = ms_dit_merge_scratch(dit);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     if (shapes[i][0] && shapes[i][1])
       need = largest(need, ms_dit_product_scratch(dit, dit->precision, m, shapes[i][0], shapes[i][1]));
@@ -427,7 +430,8 @@ size_t ms_dit_scratch_bytes(const struct ms_dit *dit, const struct dit_run *run,
   for (int i = 0; i < c->layers; i++)
     need = largest(need, ms_dit_attention_scratch(dit, run, i));
   *kernels = (need + 63) / 64 * 64;
-  return *kernels + (size_t)m * (size_t)own_floats(dit, run, width) * sizeof(float) + 4096;
+  all = *kernels + (size_t)m * (size_t)own_floats(dit, run, width) * sizeof(float) + 4096;
+  return largest(all, merge); /* layers are packed between tasks */
 }
 
 struct dit_scratch ms_dit_scratch(const struct ms_dit *dit, const struct dit_run *run, void *scratch) {

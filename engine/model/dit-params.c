@@ -60,6 +60,10 @@ int ms_dit_check_config(const struct ms_dit_config *config, struct ms_error *err
     return ms_error_set(error, MS_EUSAGE, "freq_dim %d is odd", config->freq_dim);
   if (!(config->eps >= 0) || !isfinite(config->eps))
     return ms_error_set(error, MS_EUSAGE, "eps is not a number of 0 or more");
+  if (config->lora_rank < 0 || config->lora_rank > 4096)
+    return ms_error_set(error, MS_EUSAGE, "adapters of rank %d: 1 to 4096 are possible", config->lora_rank);
+  if (!(config->lora_alpha >= 0) || !isfinite(config->lora_alpha))
+    return ms_error_set(error, MS_EUSAGE, "alpha of the adapters is not a number of 0 or more");
   for (int i = 0; i < config->layers; i++) {
     const struct ms_attention_config *a = &config->attention[i], *b = &config->coarse_attention[i];
     if ((code = check_attention(config, a, i, error)) < 0 ||
@@ -137,6 +141,20 @@ static void add_one(struct list *list, struct dit_matrix *matrix, const char *na
   add_matrix(list, matrix, &name, 1, n, k, scale);
 }
 
+static void add_adapters(struct list *list, struct dit_matrix *matrix, const char *const *names, int rank) {
+  const int64_t a[2] = {rank, matrix->k}, b[2] = {matrix->n / matrix->parts, rank};
+  char name[80];
+  for (int i = 0; i < matrix->parts; i++) {
+    int at;
+    snprintf(name, sizeof name, "%s.lora_A.weight", names[i]);
+    at = add(list, name, 2, a, MS_PARAM_MATRIX, MS_START_UNIFORM_FAN_IN, 1);
+    if (i == 0)
+      matrix->adapters = at;
+    snprintf(name, sizeof name, "%s.lora_B.weight", names[i]);
+    add(list, name, 2, b, MS_PARAM_MATRIX, MS_START_ZERO, 1);
+  }
+}
+
 static int add_modulation(struct list *list, const char *name, int64_t rows, int64_t dim) {
   const int64_t dims[3] = {1, rows, dim};
   int i = add(list, name, 3, dims, MS_PARAM_VECTOR, MS_START_NORMAL, 0.02);
@@ -145,9 +163,23 @@ static int add_modulation(struct list *list, const char *name, int64_t rows, int
   return i;
 }
 
+static const char *const self[] = {"self_attn.q", "self_attn.k", "self_attn.v"};
+static const char *const cross[] = {"cross_attn.k", "cross_attn.v"};
+
+/* The last parameters of a layer: what is trained lies side by side. */
+static void add_layer_adapters(struct ms_dit *dit, struct list *list, int i) {
+  static const char *const names[] = {"self_attn.o", "cross_attn.q", "cross_attn.o", "ffn.0", "ffn.2"};
+  struct dit_layer *layer = &dit->layers[i];
+  struct dit_matrix *const single[] = {&layer->out, &layer->cross_q, &layer->cross_out, &layer->up,
+                                       &layer->down};
+  int rank = dit->config.lora_rank;
+  add_adapters(list, &layer->qkv, self, rank);
+  add_adapters(list, &layer->cross_kv, cross, rank);
+  for (size_t j = 0; j < sizeof single / sizeof *single; j++)
+    add_adapters(list, single[j], &names[j], rank);
+}
+
 static void add_layer(struct ms_dit *dit, struct list *list, int i) {
-  static const char *const self[] = {"self_attn.q", "self_attn.k", "self_attn.v"};
-  static const char *const cross[] = {"cross_attn.k", "cross_attn.v"};
   const struct ms_dit_config *c = &dit->config;
   const struct ms_attention_config *offsets = ms_dit_offset_attention(c, i);
   struct dit_layer *layer = &dit->layers[i];
@@ -185,6 +217,12 @@ static void add_layer(struct ms_dit *dit, struct list *list, int i) {
     add_one(list, &layer->offset_out, "self_attn.offset.out", (int64_t)offsets->groups * points * 3, c->dim,
             0);
   }
+  if (c->lora_rank > 0) {
+    for (int j = 0; j < list->params->count; j++)
+      if (list->params->list[j].layer == i)
+        list->params->list[j].kind = MS_PARAM_FROZEN;
+    add_layer_adapters(dit, list, i);
+  }
 }
 
 int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
@@ -216,6 +254,8 @@ int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
   /* the head before the blocks: what belongs to no block is one range */
   add_one(&list, &dit->head, "head.head", dit->patch_out, c->dim, 0);
   dit->head_modulation = add_modulation(&list, "head.modulation", 2, c->dim);
+  for (int i = 0; i < list.params->count && c->lora_rank > 0; i++)
+    list.params->list[i].kind = MS_PARAM_FROZEN;
   for (int i = 0; i < c->layers; i++)
     add_layer(dit, &list, i);
   /* the time path, the first and the last matrix work in float32, as in Wan */
@@ -223,6 +263,19 @@ int ms_dit_list_params(struct ms_dit *dit, struct ms_error *error) {
       dit->head.exact = 1;
   if (list.failed)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the list of the model's parameters");
+  return 0;
+}
+
+int ms_dit_is_trained(const struct ms_dit *dit, int param) {
+  return dit->params.list[param].kind != MS_PARAM_FROZEN;
+}
+
+int ms_dit_is_outer_trained(const struct ms_dit *dit) {
+  int first, end;
+  ms_dit_shard_params(dit, -1, &first, &end);
+  for (int i = first; i < end; i++)
+    if (ms_dit_is_trained(dit, i))
+      return 1;
   return 0;
 }
 

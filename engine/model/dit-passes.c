@@ -229,7 +229,7 @@ static int enter_backward(struct ms_dit *dit, const struct ms_dit_batch *batches
   if (code < 0)
     return code;
   grad = gradients(dit, -1, &loan, grad);
-  for (int b = 0; b < run->count; b++) {
+  for (int b = 0; b < run->count && run->outward; b++) {
     ms_dit_select(dit, b);
     ms_dit_embed_backward(dit, batches[b].latents, run->each[b].dx, grad, dlatents);
     ms_dit_text_backward(dit, &batches[b], run->each[b].used, grad, dtext);
@@ -247,6 +247,7 @@ static int backward(struct ms_dit *dit, const struct ms_dit_batch *batches, int 
       memcmp(batches->lattice, run->latent, sizeof run->latent))
     return ms_error_set(error, MS_EUSAGE, "a backward pass needs a forward pass of the same batch before it");
   run->ready = 0;
+  run->outward = dlatents || dtext || ms_dit_is_outer_trained(dit);
   code = leave_backward(dit, dvelocities, grad, error);
   for (int i = dit->config.layers - 1; i >= 0 && code == 0; i--)
     code = layer_backward(dit, i, grad, error);

@@ -8,8 +8,7 @@
 /* Vectors, tables and the depthwise convolution are read as float32; two-dimensional matrices and the patch
  * are packed. */
 static int is_read_directly(const struct ms_dit *dit, int i) {
-  const struct ms_param *param = &dit->params.list[i];
-  return param->kind == MS_PARAM_VECTOR || (param->ndim > 2 && i != dit->patch_weight);
+  return dit->params.list[i].ndim != 2 && i != dit->patch_weight;
 }
 
 static int64_t rounded(int64_t count) {
@@ -39,6 +38,7 @@ static void measure_matrix(struct ms_dit *dit, struct dit_matrix *matrix, void *
   measure->size.floats += matrix->parts > 1 ? rounded(matrix->n) : 0;
   for (int transposed = 0; transposed <= measure->training; transposed++)
     measure->size.bytes += packed_bytes(dit, matrix, measure->precision, transposed);
+  measure->size.bytes += ms_dit_adapter_bytes(dit, matrix, measure->precision, measure->training);
 }
 
 struct dit_shard_size ms_dit_shard_size(struct ms_dit *dit, int shard, enum msk_precision precision,
@@ -61,7 +61,7 @@ struct binding {
   int copied, backward; /* vectors are copied even if float32; transposes are packed too */
   float *next;          /* where vectors go */
   unsigned char *packed;
-  int packs; /* listed in pack_list */
+  int packs, adapter_packs; /* listed in pack_list and in adapter_list */
 };
 
 static const void *values_of(const struct ms_dit *dit, const struct binding *b, int i) {
@@ -114,6 +114,11 @@ static void bind_matrix(struct ms_dit *dit, struct dit_matrix *matrix, void *dat
   }
   matrix->precision = matrix->exact ? MSK_PRECISION_F32 : dit->precision;
   fuse_bias(dit, matrix, b);
+  if (matrix->adapters) {
+    b->adapter_packs += ms_dit_bind_adapters(dit, matrix, b->values, b->begin, b->backward, b->packed,
+                                             dit->adapter_list + b->adapter_packs);
+    b->packed += ms_dit_adapter_bytes(dit, matrix, dit->precision, dit->training);
+  }
   for (int transposed = 0; transposed <= dit->training; transposed++) {
     void *dst = b->packed;
     b->packed += packed_bytes(dit, matrix, dit->precision, transposed);
@@ -128,8 +133,16 @@ static void bind_matrix(struct ms_dit *dit, struct dit_matrix *matrix, void *dat
                    .ld = matrix->k,
                    .transposed = transposed},
           .dst = dst,
+          .matrix = matrix->adapters ? matrix : NULL,
       };
   }
+}
+
+/* Adapters first: matrices are packed with them. */
+static void pack(struct ms_dit *dit, const struct binding *b) {
+  if (b->adapter_packs)
+    ms_dit_pack_all(dit, dit->adapter_list, b->adapter_packs);
+  ms_dit_pack_all(dit, dit->pack_list, b->packs);
 }
 
 /* Lists the shard's packs; the next shard goes behind it. */
@@ -166,7 +179,8 @@ static int make_room(struct ms_dit *dit, struct dit_shard_size size, struct ms_e
     dit->vector_store = aligned_alloc(64, (size_t)(size.floats + 16) * sizeof(float) / 64 * 64);
     dit->vector_elements = size.floats;
   }
-  if (!dit->vectors || !dit->vector_store)
+  if (!dit->vectors || !dit->vector_store ||
+      ms_pool_reserve(dit->compute->pool, ms_dit_merge_scratch(dit)) < 0)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the model's tables");
   if (size.bytes != dit->packed.peak) {
     int code;
@@ -208,7 +222,7 @@ int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int trainin
   all.packed = dit->packed.base;
   for (int i = -1; i < dit->config.layers; i++)
     bind_shard(dit, i, &all);
-  ms_dit_pack_all(dit, dit->pack_list, all.packs);
+  pack(dit, &all);
   dit->prepared = 1;
   return ms_pool_cancelled(dit->compute->pool) ? ms_error_set(error, MS_ECANCELLED, "cancelled") : 0;
 }
@@ -243,5 +257,5 @@ void ms_dit_bind(struct ms_dit *dit, int shard, const void *values, int backward
   int64_t count;
   ms_dit_shard_range(dit, shard, &b.begin, &count);
   bind_shard(dit, shard, &b);
-  ms_dit_pack_all(dit, dit->pack_list, b.packs);
+  pack(dit, &b);
 }

@@ -17,9 +17,21 @@
 #include "base/arena.h"
 #include "model/dit.h"
 
+#define MS_DIT_PARTS 3 /* of a matrix, at most */
+
+/* A [r,k] and B [n,r] of one part of a matrix; packed ones lie inside dit->packed. */
+struct dit_adapter {
+  const void *b; /* values, of params.type; read while the matrix is packed */
+  void *merge;   /* A transposed, float32: what W + s B A is made with */
+  void *down;    /* A: for x A^T. Down and up are there where gradients are computed */
+  void *up;      /* B transposed: for dy B */
+};
+
 /* y = x W^T + b for W [n,k], which may be several parameters side by side (q, k and v). */
 struct dit_matrix {
   int weight, bias, parts; /* first parameters; weights of all parts are adjacent */
+  int adapters;            /* first parameter of them: A and B of a part, then of the next; 0: none */
+  struct dit_adapter adapter[MS_DIT_PARTS];
   int64_t n, k;
   int exact; /* multiplied in float32 whatever the precision */
   enum msk_precision precision;
@@ -111,6 +123,7 @@ struct dit_grads {
   float *text_sums, *dtext;         /* [blocks of text rows][3C]; [T,text_dim] */
   float *dkv, *dtime, *dcontext;    /* [T,2C]; [S,6C] of time_projection; [T,C] */
   unsigned char *packed;            /* transposed activations, for weight gradients */
+  float *adapters;                  /* x A^T and dy B of a layer's adapters, [rows,r] each */
 };
 
 struct dit_time {
@@ -131,7 +144,8 @@ struct dit_pack {
   enum msk_precision precision;
   struct msk_pack pack;
   void *dst;
-  int64_t first_task, step; /* filled in */
+  const struct dit_matrix *matrix; /* its adapters are added to what is packed; NULL: none are */
+  int64_t first_task, step;        /* filled in */
 };
 struct dit_product {
   enum msk_precision precision;
@@ -151,6 +165,7 @@ struct dit_run {                    /* one call's shapes and buffers */
   int samples, count, coarse, keep; /* count: batches */
   int lent;                         /* a source says where layers' inputs and outputs are */
   int own_text;                     /* some batch has no slot for its text */
+  int outward;                      /* the backward pass goes on to what belongs to no block */
   int latent[3], lattice[3];        /* before and after the patch */
   int64_t tokens, rows, text_rows;
   const struct ms_attention_config *attention;
@@ -196,6 +211,8 @@ struct ms_dit {
   struct ms_arena packed;                  /* weights */
   size_t outer_packed;                     /* the part of shard -1 */
   struct dit_pack *pack_list;              /* [2 * matrices] */
+  struct dit_pack *adapter_list;           /* [3 * parts of all matrices] or NULL: no adapters */
+  float lora_scale, *lora_scales;          /* alpha / rank; as many of them as a matrix has columns */
   struct dit_text *slots;                  /* [slot_count] */
   int slot_count;
   struct dit_batch_run *each; /* [each_room] */
@@ -217,6 +234,10 @@ typedef void (*dit_matrix_fn)(struct ms_dit *dit, struct dit_matrix *matrix, voi
 void ms_dit_each_matrix(struct ms_dit *dit, dit_matrix_fn fn, void *data);
 void ms_dit_shard_matrices(struct ms_dit *dit, int shard, dit_matrix_fn fn, void *data);
 
+/* Whether a parameter has a gradient; any of shard -1. */
+int ms_dit_is_trained(const struct ms_dit *dit, int param);
+int ms_dit_is_outer_trained(const struct ms_dit *dit);
+
 /* dit-prepare.c */
 /* Floats for vectors, and bytes for packed matrices, of a shard. copied: vectors are copied whatever their
  * type. */
@@ -229,7 +250,24 @@ struct dit_shard_size ms_dit_shard_size(struct ms_dit *dit, int shard, enum msk_
 /* Makes a shard's vectors and packed matrices from what a source has lent. */
 void ms_dit_bind(struct ms_dit *dit, int shard, const void *values, int backward);
 
+/* dit-lora.c */
+/* Bytes that a matrix's packed adapters take. */
+size_t ms_dit_adapter_bytes(const struct ms_dit *dit, const struct dit_matrix *matrix,
+                            enum msk_precision precision, int training);
+/* Lists the packs of a matrix's adapters at `list`, their memory at `packed`; returns how many. values: of
+ * the list of parameters from element `begin` on. */
+int ms_dit_bind_adapters(const struct ms_dit *dit, struct dit_matrix *matrix, const char *values,
+                         int64_t begin, int backward, unsigned char *packed, struct dit_pack *list);
+/* Columns [n0,n1) of what `item` packs, with the adapters added, made in scratch: the pack to do instead. */
+struct msk_pack ms_dit_merge(const struct ms_dit *dit, const struct dit_pack *item, int64_t n0, int64_t n1,
+                             void *scratch);
+/* Scratch bytes of that; 0: no adapters. */
+size_t ms_dit_merge_scratch(const struct ms_dit *dit);
+
 /* dit-products.c */
+/* Columns that one task packs. */
+int64_t ms_dit_pack_step(const struct ms_dit *dit, enum msk_precision precision, int64_t n, int64_t k,
+                         int merged);
 void ms_dit_pack_all(struct ms_dit *dit, struct dit_pack *list, int count);
 void ms_dit_product_all(struct ms_dit *dit, struct dit_product *list, int count);
 size_t ms_dit_pack_bytes(const struct ms_dit *dit, enum msk_precision precision, int64_t n, int64_t k);
@@ -362,7 +400,7 @@ void ms_dit_offset_conv_rows(struct ms_dit *dit, int layer, const struct dit_gra
 void ms_dit_offset_conv_weights(struct ms_dit *dit, int layer, const struct dit_acts *acts,
                                 const struct dit_grads *grads, float *grad);
 
-/* dit-forward.c, dit-backward.c */
+/* dit-forward.c, dit-backward.c, dit-gradients.c */
 struct dit_layer_run { /* one layer's tasks */
   struct ms_dit *dit;
   int layer;
@@ -382,3 +420,8 @@ void ms_dit_layer_forward(struct ms_dit *dit, int layer, const struct dit_text *
                           const struct dit_acts *acts);
 void ms_dit_layer_backward(struct ms_dit *dit, int layer, const struct dit_text *text,
                            const struct dit_acts *acts, float *dx, float *dx1, float *grad);
+/* Adds to the gradients of a layer's parameters when its tasks are done. */
+void ms_dit_layer_gradients(const struct dit_layer_run *run, float *grad);
+/* Bytes of packed activations and floats of grads.adapters that this takes in any layer. */
+void ms_dit_gradient_room(const struct ms_dit *dit, const struct dit_run *run, size_t *packed,
+                          int64_t *floats);

@@ -35,9 +35,19 @@ struct run {
   int count;
 };
 
+int64_t ms_dit_pack_step(const struct ms_dit *dit, enum msk_precision precision, int64_t n, int64_t k,
+                         int merged) {
+  int64_t pieces = (n * k + PACK_ELEMENTS - 1) / PACK_ELEMENTS,
+          step = dit->compute->product[precision].n_step,
+          exact = dit->compute->product[MSK_PRECISION_F32].n_step;
+  /* a merged piece is a range of columns of a float32 product too; steps are powers of two */
+  return round_up((n + pieces - 1) / pieces, merged && exact > step ? exact : step);
+}
+
 static void pack_task(void *data, int64_t task, void *scratch) {
   struct run *run = data;
   struct dit_pack *item = run->list;
+  struct msk_pack pack;
   int low = 0, high = run->count - 1;
   int64_t n0, n1;
   while (low < high) { /* the last item that begins at this task or before */
@@ -49,9 +59,9 @@ static void pack_task(void *data, int64_t task, void *scratch) {
   }
   item += low;
   n0 = (task - item->first_task) * item->step;
-  n1 = n0 + item->step;
-  run->dit->compute->product[item->precision].pack_b(&item->pack, n0, n1 < item->pack.n ? n1 : item->pack.n,
-                                                     item->dst);
+  n1 = n0 + item->step < item->pack.n ? n0 + item->step : item->pack.n;
+  pack = item->matrix ? ms_dit_merge(run->dit, item, n0, n1, scratch) : item->pack;
+  run->dit->compute->product[item->precision].pack_b(&pack, n0, n1, item->dst);
 }
 
 void ms_dit_pack_all(struct ms_dit *dit, struct dit_pack *list, int count) {
@@ -59,9 +69,7 @@ void ms_dit_pack_all(struct ms_dit *dit, struct dit_pack *list, int count) {
   int64_t tasks = 0;
   for (int i = 0; i < count; i++) {
     struct dit_pack *item = &list[i];
-    int64_t pieces = (item->pack.n * item->pack.k + PACK_ELEMENTS - 1) / PACK_ELEMENTS;
-    item->step =
-        round_up((item->pack.n + pieces - 1) / pieces, dit->compute->product[item->precision].n_step);
+    item->step = ms_dit_pack_step(dit, item->precision, item->pack.n, item->pack.k, item->matrix != NULL);
     item->first_task = tasks;
     tasks += (item->pack.n + item->step - 1) / item->step;
   }
@@ -145,8 +153,9 @@ void ms_dit_add_bias_sums(struct ms_dit *dit, const struct dit_matrix *matrix, c
                           int64_t rows, float *grad) {
   int64_t n = matrix->n / matrix->parts;
   for (int i = 0; i < matrix->parts; i++)
-    dit->compute->norm.column_sum(sums + i * n, ld, n, rows,
-                                  grad + dit->params.list[matrix->bias + i].offset);
+    if (ms_dit_is_trained(dit, matrix->bias + i))
+      dit->compute->norm.column_sum(sums + i * n, ld, n, rows,
+                                    grad + dit->params.list[matrix->bias + i].offset);
 }
 
 void ms_dit_linear_backward(struct ms_dit *dit, const struct dit_matrix *matrix, const void *x,
@@ -166,8 +175,10 @@ void ms_dit_linear_backward(struct ms_dit *dit, const struct dit_matrix *matrix,
       .c_ld = matrix->k,
       .accumulate = 1,
   };
-  ms_compute_pack(dit->compute, matrix->precision, &pack, dit->run.grads.packed);
-  ms_compute_product(dit->compute, matrix->precision, &weight);
+  if (ms_dit_is_trained(dit, matrix->weight)) {
+    ms_compute_pack(dit->compute, matrix->precision, &pack, dit->run.grads.packed);
+    ms_compute_product(dit->compute, matrix->precision, &weight);
+  }
   ms_dit_add_bias_sums(dit, matrix, dy, matrix->n, rows, grad);
   if (dx) {
     struct msk_product input = {

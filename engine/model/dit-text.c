@@ -247,9 +247,11 @@ void ms_dit_text_keys_backward(struct ms_dit *dit, const struct dit_text *text, 
       .accumulate = layer < dit->config.layers - 1, /* the last layer comes first */
   };
   ms_pool_run(dit->compute->pool, keys_backward_task, &run, tasks);
-  ms_compute_product(dit->compute, matrix->precision, &context);
-  dit->compute->norm.column_sum(g->text_sums, 3 * dim, dim, tasks,
-                                grad + dit->params.list[dit->layers[layer].cross_norm_k].offset);
+  if (dit->run.outward)
+    ms_compute_product(dit->compute, matrix->precision, &context);
+  if (ms_dit_is_trained(dit, dit->layers[layer].cross_norm_k))
+    dit->compute->norm.column_sum(g->text_sums, 3 * dim, dim, tasks,
+                                  grad + dit->params.list[dit->layers[layer].cross_norm_k].offset);
   ms_dit_add_bias_sums(dit, matrix, g->text_sums + dim, 3 * dim, tasks, grad);
 }
 

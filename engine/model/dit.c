@@ -40,6 +40,21 @@ static void place_sums(struct ms_dit *dit) {
   s->total = at;
 }
 
+static int open_adapters(struct ms_dit *dit, struct ms_error *error) {
+  struct ms_dit_config *c = &dit->config;
+  int widest = c->ffn > c->dim ? c->ffn : c->dim;
+  widest = c->lora_rank > widest ? c->lora_rank : widest;
+  if (c->lora_alpha == 0)
+    c->lora_alpha = (float)c->lora_rank;
+  dit->lora_scale = c->lora_alpha / (float)c->lora_rank;
+  dit->lora_scales = malloc((size_t)widest * sizeof *dit->lora_scales);
+  if (!dit->lora_scales)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for a model");
+  for (int i = 0; i < widest; i++)
+    dit->lora_scales[i] = dit->lora_scale;
+  return 0;
+}
+
 int ms_dit_open(struct ms_dit **out, struct ms_compute *compute, const struct ms_dit_config *config,
                 struct ms_error *error) {
   struct ms_dit *dit;
@@ -57,12 +72,16 @@ int ms_dit_open(struct ms_dit **out, struct ms_compute *compute, const struct ms
   dit->pairs[1] = dit->pairs[2] = pairs / 3;
   dit->pairs[0] = pairs - 2 * (pairs / 3);
   dit->attention_scale = (float)(1 / sqrt((double)config->dim / config->heads));
+  if (config->lora_rank > 0 && (code = open_adapters(dit, error)) < 0)
+    goto fail;
   if ((code = ms_dit_list_params(dit, error)) < 0)
     goto fail;
   place_sums(dit);
   ms_dit_each_matrix(dit, count_matrix, &matrices);
   dit->pack_list = calloc((size_t)matrices * 2, sizeof *dit->pack_list);
-  if (!dit->pack_list) {
+  if (config->lora_rank > 0)
+    dit->adapter_list = calloc((size_t)matrices * MS_DIT_PARTS * 3, sizeof *dit->adapter_list);
+  if (!dit->pack_list || (config->lora_rank > 0 && !dit->adapter_list)) {
     code = ms_error_set(error, MS_ENOMEM, "out of memory for a model");
     goto fail;
   }
@@ -86,6 +105,8 @@ void ms_dit_close(struct ms_dit **pointer) {
   free(dit->vector_store);
   ms_arena_release(&dit->packed);
   free(dit->pack_list);
+  free(dit->adapter_list);
+  free(dit->lora_scales);
   free(dit->each);
   free(dit);
 }

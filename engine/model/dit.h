@@ -7,9 +7,10 @@
  * every change ms_dit_forward (dit, &batch, velocity, &error);
  *
  * Training: prepare with training = 1; forward with `keep` set stores each layer's input; ms_dit_backward
- * recomputes each layer from it and adds to the gradients. All samples of a batch share one latent lattice;
- * rows of all samples go through a product together. Results do not depend on the number of threads. Names of
- * parameters are those of Wan checkpoints. */
+ * recomputes each layer from it and adds to the gradients, those of frozen parameters left out (their `kind`
+ * may be changed between passes). All samples of a batch share one latent lattice; rows of all samples go
+ * through a product together. Results do not depend on the number of threads. Names of parameters are those
+ * of Wan checkpoints. */
 #pragma once
 #include "base/compute.h"
 #include "weights/params.h"
@@ -47,6 +48,13 @@ struct ms_dit_config {
   struct ms_attention_config attention[MS_MAX_LAYERS]; /* per layer */
   struct ms_attention_config
       coarse_attention[MS_MAX_LAYERS]; /* used at the base stage; same as attention if not given */
+  /* Low-rank adapters (LoRA, arXiv:2106.09685): every block ends with A [rank,k] and B [n,rank] of each of
+   * its attention and ffn matrices W [n,k], named like it with ".lora_A.weight" and ".lora_B.weight". The
+   * network multiplies by W + alpha / rank B A; all other parameters start out frozen. Random start: A
+   * uniform, B zero.
+   */
+  int lora_rank;    /* 0: none */
+  float lora_alpha; /* 0: the rank */
 };
 
 struct ms_dit_batch {

@@ -24,6 +24,7 @@ static void count_packed(struct ms_dit *dit, struct dit_matrix *matrix, void *da
   packing->bytes += ms_dit_pack_bytes(dit, precision, matrix->n, matrix->k);
   if (packing->training)
     packing->bytes += ms_dit_pack_bytes(dit, precision, matrix->k, matrix->n);
+  packing->bytes += ms_dit_adapter_bytes(dit, matrix, packing->precision, packing->training);
 }
 
 static size_t total_bytes(const struct ms_params *params, enum msk_type type) {
@@ -34,7 +35,7 @@ static size_t total_bytes(const struct ms_params *params, enum msk_type type) {
 static size_t vector_bytes(const struct ms_params *params) {
   size_t bytes = 0;
   for (int i = 0; i < params->count; i++)
-    if (params->list[i].kind == MS_PARAM_VECTOR)
+    if (params->list[i].ndim != 2)
       bytes += (size_t)params->list[i].count * sizeof(float);
   return bytes;
 }

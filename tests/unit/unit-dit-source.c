@@ -20,6 +20,7 @@ struct setup {
   int samples, lattice[3], extras; /* coordinate features, pooled text */
   enum msk_type type;
   enum msk_precision precision;
+  int rank; /* of adapters */
 };
 
 static struct ms_dit_config config_of(const struct setup *s) {
@@ -36,7 +37,9 @@ static struct ms_dit_config config_of(const struct setup *s) {
                             .eps = 1e-6f,
                             .positions = s->extras ? MS_POSITIONS_SHORT_SIDE : MS_POSITIONS_INTEGER,
                             .coordinate_features = s->extras,
-                            .pooled_text = s->extras};
+                            .pooled_text = s->extras,
+                            .lora_rank = s->rank,
+                            .lora_alpha = 1.5f * (float)s->rank};
   const struct ms_attention_config kinds[LAYERS] = {{.kind = MS_ATTENTION_DENSE},
                                                     {.kind = MS_ATTENTION_WINDOW, .window = {2, 3, 4}},
                                                     {.kind = MS_ATTENTION_DSA,
@@ -74,8 +77,7 @@ struct world {
 static void fill_params(struct ms_params *params) {
   for (int i = 0; i < params->count; i++) {
     const struct ms_param *p = &params->list[i];
-    double fan_in = (double)(p->count / p->dims[0]),
-           scale = p->kind == MS_PARAM_VECTOR ? 0.2 : 1 / sqrt(fan_in);
+    double fan_in = (double)(p->count / p->dims[0]), scale = p->ndim == 1 ? 0.2 : 1 / sqrt(fan_in);
     float *x = malloc((size_t)p->count * sizeof *x);
     ms_random_normal_fill(77, (uint64_t)i, 0, x, p->count);
     for (int64_t j = 0; j < p->count; j++) {
@@ -386,6 +388,9 @@ static void check_ranges(const struct setup *s) {
     for (int i = 0; i < params->count; i++) {
       int inside = params->list[i].offset >= begin && params->list[i].offset < end;
       good &= inside == (params->list[i].layer == shard);
+      /* what is trained is the end of its shard */
+      if (i > 0 && params->list[i].layer == params->list[i - 1].layer)
+        good &= params->list[i].kind != MS_PARAM_FROZEN || params->list[i - 1].kind == MS_PARAM_FROZEN;
     }
   }
   check_ok(good && end == params->total, "shards are ranges that follow each other");
@@ -522,11 +527,14 @@ int main(int argc, char **argv) {
       /* samples of more rows than a block */
       {"bf16 lines", 1, {3, 16, 18}, 0, MSK_BF16, MSK_PRECISION_BF16},
       {"float32 lines", 2, {3, 16, 18}, 1, MSK_F32, MSK_PRECISION_F32},
+      {"bf16 with adapters", 2, {3, 8, 10}, 1, MSK_BF16, MSK_PRECISION_BF16, 3},
+      {"float32 with adapters", 1, {3, 16, 18}, 0, MSK_F32, MSK_PRECISION_F32, 33},
   };
   check_begin(argc, argv);
   for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
     check_setup(&setups[i]);
   check_ranges(&setups[0]);
+  check_ranges(&setups[5]);
   check_sizes(&setups[4]);
   check_calls(&setups[0]);
   check_slots(&setups[3]);
