@@ -281,13 +281,47 @@ int ms_state_file_read(struct ms_shard_store *store, const char *path, uint64_t 
   return code;
 }
 
-struct exporting {
+/* Weights as they would be exported. */
+struct ms_state_values {
   struct cursor cursor;
-  const struct ms_params *params;
   uint16_t *frozen; /* weights of the shard at hand, where some have no state */
   int frozen_shard;
   float *values;
 };
+
+int ms_state_values_open(struct ms_state_values **out, struct ms_shard_store *store, struct ms_error *error) {
+  struct ms_state_values *v = calloc(1, sizeof *v);
+  int64_t widest = 0;
+  int code;
+  *out = v;
+  if (!v)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for a piece of the model's state");
+  v->frozen_shard = -2;
+  code = open_cursor(&v->cursor, store, error);
+  for (int i = 0; i <= store->params.layers; i++)
+    if (store->shards[i].home == MS_HOME_DISK &&
+        store->shards[i].layout.owned < store->shards[i].layout.count &&
+        store->shards[i].layout.count > widest)
+      widest = store->shards[i].layout.count;
+  v->values = malloc(HASHED);
+  v->frozen = widest ? aligned_alloc(MS_DISK_ALIGN, (size_t)ms_disk_round(widest * 2)) : NULL;
+  if (code == 0 && (!v->values || (widest && !v->frozen)))
+    code = ms_error_set(error, MS_ENOMEM, "out of memory for a piece of the model's state");
+  if (code < 0)
+    ms_state_values_close(out);
+  return code;
+}
+
+void ms_state_values_close(struct ms_state_values **pointer) {
+  struct ms_state_values *v = *pointer;
+  if (!v)
+    return;
+  *pointer = NULL;
+  free(v->values);
+  free(v->frozen);
+  free(v->cursor.memory);
+  free(v);
+}
 
 static int shard_of(const struct ms_shard_store *store, int64_t at) {
   for (int i = 0; i <= store->params.layers; i++)
@@ -298,62 +332,66 @@ static int shard_of(const struct ms_shard_store *store, int64_t at) {
 }
 
 /* Weights without a state, of a shard that may lie on the disk. */
-static void copy_frozen(struct exporting *e, int number, int64_t begin, int64_t count, uint16_t *out) {
-  const struct ms_shard *shard = ms_shard_store_at(e->cursor.store, number);
+static void copy_frozen(struct ms_state_values *v, int number, int64_t begin, int64_t count, uint16_t *out) {
+  const struct ms_shard *shard = ms_shard_store_at(v->cursor.store, number);
   const uint16_t *from = shard->weights;
   if (shard->home == MS_HOME_DISK) {
-    if (e->frozen_shard != number) {
-      e->cursor.code = ms_shard_read_weights(e->cursor.store, number, e->frozen, &e->cursor.why);
-      e->frozen_shard = number;
+    if (v->frozen_shard != number) {
+      v->cursor.code = ms_shard_read_weights(v->cursor.store, number, v->frozen, &v->cursor.why);
+      v->frozen_shard = number;
     }
-    from = e->frozen;
+    from = v->frozen;
   }
-  if (e->cursor.code == 0)
+  if (v->cursor.code == 0)
     memcpy(out, from + begin, (size_t)count * sizeof *out);
 }
 
-static void fill_export(void *data, int tensor, int64_t begin, int64_t count, void *out) {
-  struct exporting *e = data;
-  struct ms_shard_store *store = e->cursor.store;
-  int64_t at = e->params->list[tensor].offset + begin;
-  int number = shard_of(store, at);
+int ms_state_values_read(struct ms_state_values *v, int64_t begin, int64_t count, uint16_t *out,
+                         struct ms_error *error) {
+  struct ms_shard_store *store = v->cursor.store;
+  int number = shard_of(store, begin);
   const struct ms_shard_layout *l = &ms_shard_store_at(store, number)->layout;
-  uint16_t *to = out;
-  at -= l->begin;
-  while (count > 0 && e->cursor.code == 0) {
+  int64_t at = begin - l->begin;
+  while (count > 0 && v->cursor.code == 0) {
     int owned = l->owned && at >= l->first && at < l->first + l->owned;
     int64_t end = owned ? l->first + l->owned : l->owned && at < l->first ? l->first : l->count;
     int64_t n = end - at < count ? end - at : count;
     if (!owned) {
-      copy_frozen(e, number, at, n, to);
+      copy_frozen(v, number, at, n, out);
     } else if (!store->params.average) {
-      copy_part(&e->cursor, number, MS_STATE_WEIGHTS, at - l->first, n, to);
+      copy_part(&v->cursor, number, MS_STATE_WEIGHTS, at - l->first, n, out);
     } else {
       n = n < (int64_t)(HASHED / sizeof(float)) ? n : (int64_t)(HASHED / sizeof(float));
-      copy_part(&e->cursor, number, MS_STATE_AVERAGE, at - l->first, n, e->values);
-      for (int64_t i = 0; i < n && e->cursor.code == 0; i++)
-        to[i] = msk_f32_to_bf16(e->values[i]);
+      copy_part(&v->cursor, number, MS_STATE_AVERAGE, at - l->first, n, v->values);
+      for (int64_t i = 0; i < n && v->cursor.code == 0; i++)
+        out[i] = msk_f32_to_bf16(v->values[i]);
     }
     at += n;
-    to += n;
+    out += n;
     count -= n;
   }
+  return v->cursor.code < 0 ? ms_error_set(error, v->cursor.code, "%s", v->cursor.why.message) : 0;
+}
+
+struct exporting {
+  struct ms_state_values *values;
+  const struct ms_params *params;
+  int code;
+  struct ms_error why;
+};
+
+static void fill_export(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+  struct exporting *e = data;
+  if (e->code == 0)
+    e->code = ms_state_values_read(e->values, e->params->list[tensor].offset + begin, count, out, &e->why);
 }
 
 int ms_state_file_export(struct ms_shard_store *store, const struct ms_params *params, const char *path,
                          struct ms_error *error) {
   struct ms_tensor_out *tensors = calloc((size_t)params->count + 1, sizeof *tensors);
-  struct exporting e = {.params = params, .frozen_shard = -2};
-  int64_t widest = 0;
-  int code = open_cursor(&e.cursor, store, error);
-  for (int i = 0; i <= store->params.layers; i++)
-    if (store->shards[i].home == MS_HOME_DISK &&
-        store->shards[i].layout.owned < store->shards[i].layout.count &&
-        store->shards[i].layout.count > widest)
-      widest = store->shards[i].layout.count;
-  e.values = malloc(HASHED);
-  e.frozen = widest ? aligned_alloc(MS_DISK_ALIGN, (size_t)ms_disk_round(widest * 2)) : NULL;
-  if (code == 0 && (!tensors || !e.values || (widest && !e.frozen)))
+  struct exporting e = {.params = params};
+  int code = ms_state_values_open(&e.values, store, error);
+  if (code == 0 && !tensors)
     code = ms_error_set(error, MS_ENOMEM, "cannot write \"%.300s\": out of memory", path);
   for (int i = 0; i < params->count && code == 0; i++) {
     tensors[i] = (struct ms_tensor_out){
@@ -362,13 +400,11 @@ int ms_state_file_export(struct ms_shard_store *store, const struct ms_params *p
   }
   if (code == 0)
     code = ms_safetensors_write_with(path, tensors, params->count, NULL, fill_export, &e, error);
-  if (code == 0 && e.cursor.code < 0) {
+  if (code == 0 && e.code < 0) {
     remove(path);
-    code = ms_error_set(error, e.cursor.code, "%s", e.cursor.why.message);
+    code = ms_error_set(error, e.code, "%s", e.why.message);
   }
+  ms_state_values_close(&e.values);
   free(tensors);
-  free(e.values);
-  free(e.frozen);
-  free(e.cursor.memory);
   return code;
 }

@@ -17,4 +17,14 @@ int ms_state_file_read(struct ms_shard_store *store, const char *path, uint64_t 
 /* The model's weights, their average if there is one, as the DiT's part of a model folder (bf16). */
 int ms_state_file_export(struct ms_shard_store *store, const struct ms_params *params, const char *path,
                          struct ms_error *error);
+/* Values of weights for such a file, or another that is made of them: their average if there is one, else the
+ * weights. A piece of a shard is in memory at a time, and the weights of one shard where it has some without
+ * a state on the disk. Once reading has failed it fails. */
+struct ms_state_values;
+int ms_state_values_open(struct ms_state_values **values, struct ms_shard_store *store,
+                         struct ms_error *error);
+void ms_state_values_close(struct ms_state_values **values);
+/* [begin, begin + count) of the flat list, within one shard. */
+int ms_state_values_read(struct ms_state_values *values, int64_t begin, int64_t count, uint16_t *out,
+                         struct ms_error *error);
 double ms_state_file_bytes(const struct ms_shard_store *store); /* of such a state file */

@@ -57,39 +57,41 @@ int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_e
   return 0;
 }
 
-void ms_params_randomize(struct ms_params *params, uint64_t seed) {
-  for (int i = 0; i < params->count; i++) {
-    const struct ms_param *param = &params->list[i];
-    double fan_in = param->ndim > 1 ? (double)(param->count / param->dims[0]) : 1;
-    struct ms_random random = {.seed = seed, .stream = (uint64_t)i + 1};
-    void *data = ms_params_at(params, i);
-    for (int64_t j = 0; j < param->count; j++) {
-      double value = 0;
-      switch (param->start) {
-      case MS_START_ZERO:
-        break;
-      case MS_START_ONE:
-        value = 1;
-        break;
-      case MS_START_FAN_IN:
-        value = ms_random_normal(&random) * param->start_scale / sqrt(fan_in);
-        break;
-      case MS_START_NORMAL:
-        value = ms_random_normal(&random) * param->start_scale;
-        break;
-      case MS_START_UNIFORM_FAN_IN:
-        value = ms_random_range(&random, -1, 1) * param->start_scale / sqrt(fan_in);
-        break;
-      }
-      value += param->start_mean;
-      if (param->start_gates && j / param->start_gates % 3 == 2)
-        value += 1;
-      if (params->type == MSK_F32)
-        ((float *)data)[j] = (float)value;
-      else
-        ((uint16_t *)data)[j] = msk_f32_to_bf16((float)value);
+void ms_params_start(const struct ms_params *params, int i, uint64_t seed, enum msk_type type, void *out) {
+  const struct ms_param *param = &params->list[i];
+  double fan_in = param->ndim > 1 ? (double)(param->count / param->dims[0]) : 1;
+  struct ms_random random = {.seed = seed, .stream = (uint64_t)i + 1};
+  for (int64_t j = 0; j < param->count; j++) {
+    double value = 0;
+    switch (param->start) {
+    case MS_START_ZERO:
+      break;
+    case MS_START_ONE:
+      value = 1;
+      break;
+    case MS_START_FAN_IN:
+      value = ms_random_normal(&random) * param->start_scale / sqrt(fan_in);
+      break;
+    case MS_START_NORMAL:
+      value = ms_random_normal(&random) * param->start_scale;
+      break;
+    case MS_START_UNIFORM_FAN_IN:
+      value = ms_random_range(&random, -1, 1) * param->start_scale / sqrt(fan_in);
+      break;
     }
+    value += param->start_mean;
+    if (param->start_gates && j / param->start_gates % 3 == 2)
+      value += 1;
+    if (type == MSK_F32)
+      ((float *)out)[j] = (float)value;
+    else
+      ((uint16_t *)out)[j] = msk_f32_to_bf16((float)value);
   }
+}
+
+void ms_params_randomize(struct ms_params *params, uint64_t seed) {
+  for (int i = 0; i < params->count; i++)
+    ms_params_start(params, i, seed, params->type, ms_params_at(params, i));
 }
 
 const struct ms_param *ms_params_find(const struct ms_params *params, const char *name) {

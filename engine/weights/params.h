@@ -58,6 +58,8 @@ int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_e
 /* Fills every parameter as its `start` says, from seed, the same values whatever the type (rounded for bf16).
  */
 void ms_params_randomize(struct ms_params *params, uint64_t seed);
+/* The same for parameter i alone, as `type` into out [its count]; params->data is not touched. */
+void ms_params_start(const struct ms_params *params, int i, uint64_t seed, enum msk_type type, void *out);
 const struct ms_param *ms_params_find(const struct ms_params *params, const char *name);
 /* The last parameter that starts at or before element `at` of the flat array. */
 int ms_params_index(const struct ms_params *params, int64_t at);
