@@ -1,10 +1,10 @@
 /* The video diffusion transformer: Wan-compatible blocks with a choice of self-attention (dense, window,
  * 3D-DSA).
  *
- *   ms_dit_open (&dit, &compute, &config, &error);            // lists the parameters, allocates nothing
- * large params = ms_dit_params (dit);                             // load or randomize, float32 or bf16
- *   ms_dit_prepare (dit, MSK_PRECISION_BF16, 0, &error);      // packs weights for the kernels; again after
- * every change ms_dit_forward (dit, &batch, velocity, &error);
+ *   ms_dit_open (&dit, &compute, &config, &error);           // lists the parameters, allocates nothing
+ *   struct ms_params *params = ms_dit_params (dit);          // load or randomize, float32 or bf16
+ *   ms_dit_prepare (dit, MSK_PRECISION_BF16, 0, &error);     // packs weights; again after every change
+ *   ms_dit_forward (dit, &batch, 0, velocity, &error);
  *
  * Training: prepare with training = 1; forward with `keep` set stores each layer's input; ms_dit_backward
  * recomputes each layer from it and adds to the gradients, those of frozen parameters left out (their `kind`
@@ -81,7 +81,9 @@ enum ms_dit_pass { MS_PASS_FORWARD, MS_PASS_BACKWARD };
 struct ms_dit_loan {
   const void *values; /* the shard's parameters [count of its range], of params->type */
   float *gradient;    /* backward: the shard's gradients [count of its range]; added to */
-  float *x, *y; /* [batches][R,C] input and (forward) output of the layer; NULL: in the DiT's own memory */
+  float *x, *y; /* [batches][R,C] input and (forward) output of the layer; NULL: in the DiT's own memory. y of
+                   shard -1 decides for the whole call: either all are lent or none. They may be the same only
+                   where nothing is kept for a backward pass */
 };
 
 /* Where the shards of a DiT come from that are not all in memory: see engine/stream/streamer.h. A pass over
@@ -90,7 +92,9 @@ struct ms_dit_loan {
  *             L (x: the last layer's output, for the head);
  *   backward: L (x; gradient: of shard -1, for the head), layers L-1 .. 0 (values, gradient, x), and
  *             -1 (gradient), after which all gradients are complete.
- * Called on the caller's thread. begin returns 0 or an error, which ends the pass without a call of end. */
+ * Called on the caller's thread. begin returns 0 or an error, which ends the pass without a call of end;
+ * every other loan is ended, also where the pass fails or is cancelled, and then what was written is of no
+ * use. Values of shard -1 are lent once: what the head and the backward pass need of them has been copied. */
 struct ms_dit_source {
   void *data;
   int (*begin)(void *data, enum ms_dit_pass pass, int shard, struct ms_dit_loan *loan,
@@ -110,10 +114,9 @@ void ms_dit_forget_text(struct ms_dit *dit);
 /* The shard's place in the flat list of parameters: -1 what belongs to no block, 0 .. layers - 1 the blocks.
  */
 void ms_dit_shard_range(const struct ms_dit *dit, int shard, int64_t *begin, int64_t *count);
-/* Instead of ms_dit_prepare: shards come from `source` (borrowed until the next prepare or close), values are
- * of params->type; params->data is not read and may be NULL. Only shard -1 and one layer are packed at a
- * time.
- */
+/* Instead of ms_dit_prepare: shards come from `source` (its data borrowed until the next prepare or close),
+ * values are of params->type; params->data is not read and may be NULL. Only shard -1 and one layer are
+ * packed at a time. A backward pass asks for every layer's values again. */
 int ms_dit_prepare_source(struct ms_dit *dit, const struct ms_dit_source *source,
                           enum msk_precision precision, int training, struct ms_error *error);
 
