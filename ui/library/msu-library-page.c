@@ -49,10 +49,11 @@ static void toast(MsuLibraryPage *self, const char *text, const char *label, con
     msu_window_toast(window, text, label, action, sunk);
 }
 
+/* In place of the last one: many files that are no clips would fill the page. */
 static void show_error(MsuLibraryPage *self, const char *text) {
   GtkWidget *message = msu_message_new(MSU_MESSAGE_ERROR, text);
   msu_message_add_copy(MSU_MESSAGE(message));
-  gtk_box_append(GTK_BOX(self->messages), message);
+  msu_message_put(GTK_BOX(self->messages), "failure", message);
 }
 
 /* ---- What is selected. ---- */
@@ -446,13 +447,6 @@ static void add_file(MsuLibraryPage *self, GFile *file) {
     show_error(self, _("This file is not on this machine. Copy it here first."));
 }
 
-static gboolean drop_cb(GtkDropTarget *target, const GValue *value, double x, double y,
-                        MsuLibraryPage *self) {
-  for (GSList *file = g_value_get_boxed(value); file; file = file->next)
-    add_file(self, file->data);
-  return TRUE;
-}
-
 static void chosen_cb(GtkNativeDialog *dialog, int response, MsuLibraryPage *self) {
   if (response == GTK_RESPONSE_ACCEPT) {
     g_autoptr(GListModel) files = gtk_file_chooser_get_files(GTK_FILE_CHOOSER(dialog));
@@ -585,7 +579,6 @@ static void msu_library_page_init(MsuLibraryPage *self) {
   self->trashed = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
   self->actions = g_simple_action_group_new();
   g_action_map_add_action_entries(G_ACTION_MAP(self->actions), actions, G_N_ELEMENTS(actions), self);
-  gtk_widget_add_css_class(GTK_WIDGET(self), "library-drop");
   gtk_widget_set_parent(self->menu, GTK_WIDGET(self));
   self->models = gtk_string_list_new((const char *const[]){_("All models"), NULL});
   gtk_drop_down_set_model(GTK_DROP_DOWN(self->model), G_LIST_MODEL(self->models));
@@ -597,10 +590,6 @@ static void msu_library_page_init(MsuLibraryPage *self) {
   gtk_grid_view_set_factory(GTK_GRID_VIEW(self->grid), factory);
   g_signal_connect_object(gtk_scrollable_get_hadjustment(GTK_SCROLLABLE(self->grid)), "notify::page-size",
                           G_CALLBACK(width_changed_cb), self, G_CONNECT_SWAPPED);
-
-  GtkDropTarget *drop = gtk_drop_target_new(GDK_TYPE_FILE_LIST, GDK_ACTION_COPY);
-  g_signal_connect(drop, "drop", G_CALLBACK(drop_cb), self);
-  gtk_widget_add_controller(GTK_WIDGET(self), GTK_EVENT_CONTROLLER(drop));
 }
 
 GtkWidget *msu_library_page_new(MsaStudio *studio) {

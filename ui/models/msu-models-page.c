@@ -28,7 +28,7 @@ static MsaModels *models_of(MsuModelsPage *self) {
 static void tell_failure(MsuModelsPage *self, const GError *error) {
   GtkWidget *message = msu_message_new(MSU_MESSAGE_ERROR, error->message);
   msu_message_add_copy(MSU_MESSAGE(message));
-  gtk_box_append(GTK_BOX(self->messages), message);
+  msu_message_put(GTK_BOX(self->messages), "failure", message);
 }
 
 /* Toasts lie in the window, beside this page: they reach it through a group of actions of the window's. */

@@ -25,16 +25,7 @@ static struct looked *looked_new(MsuWindow *window, GtkBox *messages, const char
 
 /* At most one message is of a drop, the last one's. NULL: it was well. */
 static void tell(GtkBox *messages, GtkWidget *message) {
-  GtkWidget *next;
-  for (GtkWidget *child = gtk_widget_get_first_child(GTK_WIDGET(messages)); child; child = next) {
-    next = gtk_widget_get_next_sibling(child);
-    if (g_object_get_data(G_OBJECT(child), "of-drop"))
-      gtk_box_remove(messages, child);
-  }
-  if (!message)
-    return;
-  g_object_set_data(G_OBJECT(message), "of-drop", GINT_TO_POINTER(TRUE));
-  gtk_box_append(messages, message);
+  msu_message_put(messages, "drop", message);
 }
 
 static void added_cb(GObject *source, GAsyncResult *result, gpointer data) {

@@ -4,6 +4,7 @@
 struct _MsuMessage {
   GtkWidget parent_instance;
   GtkWidget *icon, *label, *buttons, *close;
+  const char *topic; /* NULL: none */
 };
 
 G_DEFINE_FINAL_TYPE(MsuMessage, msu_message, GTK_TYPE_WIDGET)
@@ -108,6 +109,19 @@ void msu_message_add_copy(MsuMessage *self) {
   GtkWidget *button = gtk_button_new_with_label(_("Copy"));
   g_signal_connect(button, "clicked", G_CALLBACK(copy_cb), self);
   gtk_box_append(GTK_BOX(self->buttons), button);
+}
+
+void msu_message_put(GtkBox *box, const char *topic, GtkWidget *message) {
+  GtkWidget *next;
+  for (GtkWidget *child = gtk_widget_get_first_child(GTK_WIDGET(box)); child; child = next) {
+    next = gtk_widget_get_next_sibling(child);
+    if (MSU_IS_MESSAGE(child) && !g_strcmp0(MSU_MESSAGE(child)->topic, topic))
+      gtk_box_remove(box, child);
+  }
+  if (!message)
+    return;
+  MSU_MESSAGE(message)->topic = topic;
+  gtk_box_append(box, message);
 }
 
 void msu_message_dismiss(MsuMessage *self) {

@@ -16,5 +16,8 @@ void msu_message_add_button(MsuMessage *message, const char *label, void (*callb
                             gpointer data, GDestroyNotify destroy);
 /* Adds a button that copies the text to the clipboard and leaves the message. */
 void msu_message_add_copy(MsuMessage *message);
+/* Appends it to a box in place of the one there of the same topic (a static string), so that what is tried
+ * again and again leaves one message. NULL: only takes that one away. */
+void msu_message_put(GtkBox *box, const char *topic, GtkWidget *message);
 /* Takes it out of the GtkBox that it lies in. */
 void msu_message_dismiss(MsuMessage *message);

@@ -139,7 +139,7 @@ static void show_job_cb(MsuWindow *self, MsaJob *job) {
   } else if (msa_job_get_state(job) == MSA_JOB_FAILED && msa_job_get_error(job)) {
     GtkWidget *message = msu_message_new(MSU_MESSAGE_ERROR, msa_job_get_error(job));
     msu_message_add_copy(MSU_MESSAGE(message));
-    gtk_box_append(self->messages, message);
+    msu_message_put(self->messages, "job", message);
   }
 }
 
