@@ -270,6 +270,10 @@ int ms_dit_is_trained(const struct ms_dit *dit, int param) {
   return dit->params.list[param].kind != MS_PARAM_FROZEN;
 }
 
+int ms_dit_is_adapter(const struct ms_dit *dit, int param) {
+  return dit->config.lora_rank > 0 && strstr(dit->params.list[param].name, ".lora_") != NULL;
+}
+
 int ms_dit_is_outer_trained(const struct ms_dit *dit) {
   int first, end;
   ms_dit_shard_params(dit, -1, &first, &end);

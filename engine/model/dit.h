@@ -111,6 +111,8 @@ struct ms_params *ms_dit_params(struct ms_dit *dit);
 const struct ms_dit_config *ms_dit_config(const struct ms_dit *dit);
 int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int training, struct ms_error *error);
 void ms_dit_forget_text(struct ms_dit *dit);
+/* Whether a parameter belongs to an adapter. */
+int ms_dit_is_adapter(const struct ms_dit *dit, int param);
 /* The shard's place in the flat list of parameters: -1 what belongs to no block, 0 .. layers - 1 the blocks.
  */
 void ms_dit_shard_range(const struct ms_dit *dit, int shard, int64_t *begin, int64_t *count);

@@ -10,6 +10,10 @@
 #include "harness.h"
 #include "model/dit.h"
 #include "msk-cpu.h"
+#include "scratch.h"
+#include "stream/shard-store.h"
+#include "train/lora.h"
+#include "weights/params-file.h"
 
 /* As in train-dit.c: float32 outputs are good to about 1e-6, the step moves the loss by about 1e-2 of itself.
  */
@@ -367,6 +371,108 @@ static void check_merged(const struct setup *s) {
   check_free_all();
 }
 
+static int read_shard(void *data, int shard, uint16_t *weights, struct ms_error *error) {
+  const struct world *w = data;
+  int64_t begin, count;
+  ms_dit_shard_range(w->dit, shard, &begin, &count);
+  memcpy(weights, (const uint16_t *)w->params->data + begin, (size_t)count * sizeof *weights);
+  return 0;
+}
+
+/* A store of the network's own values: only adapters have a state. */
+static struct ms_shard_store *store_of(struct world *w, int average, int disk, const char *folder) {
+  struct ms_shard_layout layout[3];
+  enum ms_home homes[2] = {MS_HOME_HOST, disk ? MS_HOME_DISK : MS_HOME_HOST};
+  struct ms_shard_store_params params = {.layers = 2,
+                                         .layout = layout,
+                                         .homes = homes,
+                                         .moment_bits = 32,
+                                         .average = average,
+                                         .piece = 4096,
+                                         .folder = folder};
+  struct ms_shard_store *store = NULL;
+  struct ms_error error = {0};
+  int code;
+  for (int i = -1; i < 2; i++) {
+    struct ms_shard_layout *l = &layout[i + 1];
+    int j = 0;
+    ms_dit_shard_range(w->dit, i, &l->begin, &l->count);
+    while (j < w->params->count && (w->params->list[j].layer != i || !ms_dit_is_adapter(w->dit, j)))
+      j++;
+    l->first = i < 0 ? l->count : w->params->list[j].offset - l->begin;
+    l->owned = l->count - l->first;
+  }
+  code = ms_shard_store_open(&store, &params, w->compute.pool, &error);
+  for (int i = -1; i < 2 && code == 0; i++)
+    code = ms_shard_store_fill(store, i, read_shard, w, &error);
+  check_ok(code == 0, "a store of adapters: %s", error.message);
+  return store;
+}
+
+/* The merged file read into a network without adapters gives the velocity of the one with them, bit for bit;
+ * the adapters' file has their values. */
+static void check_files(const struct setup *s, int average, int disk) {
+  struct setup plain = *s;
+  struct world w, base;
+  struct ms_error error = {0};
+  struct ms_safetensors *file = NULL;
+  struct ms_shard_store *store;
+  const char *path;
+  int code, good = 1, found = 0;
+  plain.base = 1;
+  if (!open_world(&w, s) || !open_world(&base, &plain))
+    return;
+  scratch_begin();
+  store = store_of(&w, average, disk, scratch_path("."));
+  path = scratch_path("dit.safetensors");
+  code = ms_lora_write_merged(w.dit, &w.compute, store, path, &error);
+  if (code == 0)
+    code = ms_safetensors_open(&file, path, &error);
+  memset(base.params->data, 0xff, (size_t)base.params->total * 2);
+  if (code == 0)
+    code = ms_params_load(base.params, &file, 1, "", &error);
+  check_ok(code == 0 && ms_safetensors_count(file) == base.params->count,
+           "%s: a merged model has the tensors of a plain one: %s", s->name, error.message);
+  ms_safetensors_close(&file);
+  forward(&w, s, 0);
+  forward(&base, &plain, 0);
+  check_bytes(base.out, w.out, (size_t)w.out_count * sizeof(float),
+              "%s: the merged model gives the velocity of the adapters", s->name);
+  path = scratch_path(MS_LORA_FILE);
+  code = ms_lora_write(w.dit, store, path, &error);
+  if (code == 0)
+    code = ms_safetensors_open(&file, path, &error);
+  for (int i = 0; i < w.params->count && code == 0; i++) {
+    const struct ms_param *p = &w.params->list[i];
+    const struct ms_tensor_view *view;
+    char name[128];
+    snprintf(name, sizeof name, "diffusion_model.%s", p->name);
+    view = ms_safetensors_find(file, name);
+    if (!ms_dit_is_adapter(w.dit, i)) {
+      good &= !view;
+      continue;
+    }
+    found++;
+    good &= view && view->dtype == MS_DTYPE_BF16 && view->count == p->count && view->dims[0] == p->dims[0] &&
+            !memcmp(view->data, ms_params_at(w.params, i), view->bytes);
+    if (!strcmp(p->name, "blocks.1.ffn.0.lora_A.weight")) {
+      float alpha = 0;
+      view = ms_safetensors_find(file, "diffusion_model.blocks.1.ffn.0.alpha");
+      if (view)
+        ms_tensor_read_f32(view, &alpha);
+      good &= alpha == 0.5f * (float)s->rank;
+    }
+  }
+  check_ok(code == 0 && good && found == 40 && ms_safetensors_count(file) == 60,
+           "%s: the adapters' file has their values, and alpha: %s", s->name, error.message);
+  ms_safetensors_close(&file);
+  ms_shard_store_close(&store);
+  scratch_end();
+  close_world(&w);
+  close_world(&base);
+  check_free_all();
+}
+
 /* Threads change no bit; kernels only roundings. */
 static void check_kernels(const struct setup *base) {
   unsigned sets[8];
@@ -459,6 +565,12 @@ int main(int argc, char **argv) {
   wide.flags = msk_cpu_detect();
   check_merged(&wide);
   check_projection(&wide);
+  check_files(&low, 0, 0);
+  check_files(&low, 1, 1);
+  wide.type = MSK_BF16;
+  wide.precision = MSK_PRECISION_BF16;
+  wide.name = "rank 5, wide, bf16";
+  check_files(&wide, 0, 1);
   check_kernels(&blocks);
   check_kernels(&lines);
   check_refusals();
