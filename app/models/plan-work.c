@@ -22,7 +22,9 @@ void msa_rates_stand_in(struct ms_rates *rates) {
   rates->layers[1].dim = 1536;
   rates->decode = rates->encode = 1e11;
   rates->video = 1e7;
-  rates->gradient = rates->update = 1e9;
+  rates->gradient = 1e9;
+  rates->memory = 1e10;
+  rates->disk_read = rates->disk_write = 1e9;
   rates->load = 1e9;
 }
 

@@ -11,7 +11,9 @@
  *
  * Plans are arithmetic on a model's configuration: no weights are read, so one of 105 G parameters is planned
  * like a small one. A plan takes a few milliseconds, keeps nothing, and any number of threads may make plans
- * at once. Jobs are resident ones: the whole model is in memory.
+ * at once. Where a model does not fit, its layers lie on the disk and pass through memory, and the plan says
+ * which parts lie where, what moves in a step, and how much of that no computing hides: a step is simulated
+ * with the schedule that the trainer follows.
  *
  * `model` of a job is a model's name or folder, or the path of a configuration file (one that ends in
  * ".json", such as data/configs/megaslide-105b.json). What a job leaves open comes from the model. A prompt
@@ -43,9 +45,14 @@ struct ms_rates {
   double video;                    /* pixels a second that are compressed, written and verified */
   double video_seconds;            /* fixed cost of a file */
   double gradient;                 /* parameters a second whose gradients a pass of training adds up */
-  double update;     /* parameters a second: gradients cleared, AdamW, average, packing for the kernels */
-  double load;       /* bytes of weights a second: read and packed */
-  double link, disk; /* bytes a second between host and device, and of the disk; 0: not known */
+  double memory;                   /* bytes a second of host memory in AdamW's access pattern */
+  double pack; /* parameters a second packed for the kernels in one direction; 0: nothing is packed */
+  double load; /* bytes of weights a second: read and packed */
+  double peak; /* FLOP/s of bf16 products that the processor or device can do at most; 0: not known */
+  double link; /* bytes a second between host and device, each way; 0: there is none */
+  /* Bytes a second of the disk in requests of some MiB past the page cache; both: of reading and writing at
+   * once, together (0: they do not disturb each other). 0: not known. */
+  double disk_read, disk_write, disk_both;
 };
 
 /* Measures this machine in about two seconds. Small files are written to `folder` (an existing one) and
@@ -73,6 +80,28 @@ struct ms_plan_suggestion {
 
 #define MS_PLAN_SUGGESTIONS 4
 
+/* What one tier (host, device, disk) holds at once, in bytes. */
+struct ms_plan_tier {
+  uint64_t fixed;      /* program, codec, text encoder, clips, latents, frames */
+  uint64_t working;    /* activations, and weights as the kernels read them */
+  uint64_t outer;      /* what belongs to no layer: weights, state, gradient */
+  uint64_t layers;     /* weights, state and gradients of the layers that are at home there */
+  uint64_t buffers;    /* of weights, state and gradients of layers that pass through */
+  uint64_t inputs;     /* of layers, which wait for the backward pass */
+  uint64_t checkpoint; /* disk: one, and the model that is written */
+};
+
+/* What works beside what: each does one thing at a time. */
+enum ms_plan_lane {
+  MS_PLAN_READ,      /* disk to host */
+  MS_PLAN_WRITE,     /* host to disk */
+  MS_PLAN_OPTIMIZER, /* AdamW, in the host */
+  MS_PLAN_UP,        /* host to device */
+  MS_PLAN_DOWN,      /* device to host */
+  MS_PLAN_COMPUTE,   /* layers */
+  MS_PLAN_LANES
+};
+
 struct ms_plan {
   /* what the job comes to, its open settings filled in from the model */
   int width, height, frames, steps, batch;
@@ -83,23 +112,38 @@ struct ms_plan {
   double flops;            /* executed, recomputation included: of the clip, or of one step of training */
   double model_flops;      /* the same without recomputation */
   uint64_t host_bytes;     /* peak of the process, programs and libraries included */
-  uint64_t device_bytes;   /* peak on the device; 0 where the host computes */
-  uint64_t disk_bytes;     /* written at most at one time: clip, states, checkpoints */
+  uint64_t device_bytes;   /* peak on the device; where the host computes the part of host_bytes that the
+                              computing itself takes */
+  uint64_t disk_bytes;     /* written at most at one time: clip and states; working state and a checkpoint */
   uint64_t moved_bytes;    /* between disk, host and device: of the clip, or of one step */
   uint64_t host_budget, device_budget, disk_free; /* what they are held against; 0: no limit known */
   double seconds;     /* of the clip, loading and file included; train: of one step */
   double job_seconds; /* train: of all steps, loading and checkpoints included; generate: `seconds` */
-  double exposed_transfer_seconds; /* transfers that no computing hides; 0: the job is resident */
+  double exposed_transfer_seconds; /* of `seconds`: the computing waits for the disk, the link or, on a
+                                      device, the optimizer */
   double load_seconds, decode_seconds, encode_seconds; /* of the clip: model, codec's decoder, video file */
   int stage_count; /* generate: its stages, with the seconds of each (enlarging into it included) */
   struct ms_generate_stage stages[MS_GENERATE_MAX_STAGES];
   double stage_seconds[MS_GENERATE_MAX_STAGES];
+  /* where everything lies */
+  int layers, host_layers; /* and how many are at home in memory */
+  int streamed;            /* layers pass through buffers: some lie on the disk, or a device computes */
+  const char *inputs;      /* train: "device", "host" or "disk": where inputs of layers wait */
+  int slab_frames; /* a layer is computed over so many latent frames at a time, its neighbours beside them,
+                      and its inputs and outputs stay in the host; 0: over all of them */
+  struct ms_plan_tier host, device, disk;
+  uint64_t state_bytes;      /* weights, low words, moments and average of all that is trained, wherever */
+  uint64_t checkpoint_bytes; /* of one of the checkpoints that stay */
+  /* of a step, or of a clip's sampling: how long each lane works, and what it moves */
+  double lane_seconds[MS_PLAN_LANES], lane_bytes[MS_PLAN_LANES];
+  double mfu, hfu; /* model_flops and flops over seconds (generate: of sampling) and peak; 0: not known */
   int fits;
   const char *short_of; /* "host", "device" or "disk"; NULL: it fits */
   uint64_t short_bytes; /* by how much */
   int suggestion_count; /* 0: it fits, or nothing near does */
   struct ms_plan_suggestion suggestions[MS_PLAN_SUGGESTIONS];
 };
+const char *ms_plan_lane_name(enum ms_plan_lane lane); /* "read", "write", "optimizer", "up", ... */
 
 /* 0 whether it fits or not, or MS_EUSAGE (a value that cannot be), MS_EINPUT (model), MS_ENOMEM. rates must
  * be known; machine->host_memory 0: 70 % of what is available now, or of what the profile has. Threads: any.

@@ -17,28 +17,139 @@ struct clip {
   struct ms_generate_job job; /* resolved */
 };
 
-static double stage_seconds(const struct clip *clip, const struct ms_stage *stage,
-                            const struct ms_stage *before) {
+/* Seconds of the network over all texts of one step. */
+static double step_seconds(const struct clip *clip, const struct ms_stage *stage) {
+  double share = ms_plan_has_device(&clip->base) ? 1 : 1 + MS_PLAN_STEP_SHARE;
+  return (stage->guidance == 1 ? 1 : 2) * share *
+         ms_plan_pass_seconds(clip->base.rates, clip->base.model.dit, stage->lattice, stage->coarse, 1, 0);
+}
+
+/* The clip of the stage before, enlarged. */
+static double enlarge_seconds(const struct clip *clip, const struct ms_stage *stage,
+                              const struct ms_stage *before) {
   const struct ms_rates *rates = clip->base.rates;
-  const struct ms_model *model = &clip->base.model;
-  int passes = stage->steps * (stage->guidance == 1 ? 1 : 2);
-  double seconds = passes * (1 + MS_PLAN_STEP_SHARE) *
-                   ms_plan_pass_seconds(rates, model->dit, stage->lattice, stage->coarse, 1, 0);
-  if (before)
-    seconds += before->lattice[0] *
-               (ms_codec_flops(model->codec, 1, before->lattice[1], before->lattice[2]) / rates->decode +
-                ms_codec_flops(model->codec, 0, stage->lattice[1], stage->lattice[2]) / rates->encode);
-  return seconds;
+  const struct ms_codec *codec = clip->base.model.codec;
+  return before->lattice[0] *
+         (ms_codec_flops(codec, 1, before->lattice[1], before->lattice[2]) / rates->decode +
+          ms_codec_flops(codec, 0, stage->lattice[1], stage->lattice[2]) / rates->encode);
+}
+
+/* The DiT without its weights' copies, which pass through memory. */
+static void placement_job(const struct clip *clip, const struct ms_memory *need, const struct ms_plan *plan,
+                          struct ms_placement_job *job, int64_t *counts) {
+  const struct ms_plan_case *c = &clip->base;
+  const struct ms_model *model = &c->model;
+  enum msk_precision precision = c->machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
+  enum msk_type type = precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32;
+  size_t packed = 0, beside = ms_model_beside_bytes(model, precision), largest = 0;
+  int64_t begin;
+  *job = (struct ms_placement_job){.layers = plan->layers,
+                                   .counts = counts,
+                                   .weight_bytes = (double)msk_type_size(type),
+                                   .device = ms_plan_has_device(c),
+                                   .host_budget = plan->host_budget,
+                                   .device_budget = plan->device_budget};
+  ms_dit_shard_range(model->dit, -1, &begin, &job->outer);
+  for (int l = 0; l < plan->layers; l++) {
+    ms_dit_shard_range(model->dit, l, &begin, &counts[l]);
+    packed = ms_model_shard_packed_bytes(model, type, precision, l, 0);
+    largest = packed > largest ? packed : largest;
+  }
+  packed = largest + ms_model_shard_packed_bytes(model, type, precision, -1, 0);
+  job->host_fixed = need->host - (need->weights + need->packed - beside) - need->activations;
+  job->working = packed + need->activations;
+}
+
+/* Over the stages, the slab of the one that needs most. */
+static void use_device(const struct clip *clip, const struct ms_stage_plan *stages,
+                       struct ms_placement_job *job, struct ms_plan_slab *slab, uint64_t slots) {
+  const struct ms_stage *last = &stages->list[stages->count - 1];
+  uint64_t room = UINT64_MAX;
+  if (job->device_budget)
+    room = job->device_budget > slots ? job->device_budget - slots : 0;
+  ms_plan_slab(clip->base.model.dit, last->lattice, last->coarse, 1, 0, room, slab);
+  job->working = slab->working;
+  if (slab->frames) /* the residual stream, before and after a layer */
+    job->host_fixed += 2 * slab->input_bytes;
+}
+
+/* All stages with the weights passing through memory: one pass over them a step, for all texts. */
+static int run_stages(const struct clip *clip, const struct ms_stage_plan *stages,
+                      const struct ms_schedule_params *params, const struct ms_plan_slab *slab,
+                      struct ms_plan *plan, struct ms_error *error) {
+  for (int i = 0; i < stages->count; i++) {
+    const struct ms_stage *stage = &stages->list[i];
+    struct ms_plan_work_seconds work = {.forward = step_seconds(clip, stage)};
+    struct ms_plan_times times;
+    int code =
+        ms_plan_times(clip->base.rates, params, &work, i + 1 == stages->count ? slab : NULL, &times, error);
+    if (code < 0)
+      return code;
+    ms_plan_put_times(&times, stage->steps, plan);
+    plan->stage_seconds[i] = stage->steps * times.seconds;
+  }
+  return 0;
+}
+
+static int plan_streamed(const struct clip *clip, const struct ms_stage_plan *stages,
+                         const struct ms_memory *need, struct ms_plan *plan, struct ms_error *error) {
+  const struct ms_plan_case *c = &clip->base;
+  int64_t counts[MS_MAX_LAYERS], total = ms_dit_params(c->model.dit)->total;
+  struct ms_placement_job job;
+  struct ms_placement placement;
+  struct ms_plan_slab slab = {0};
+  int code;
+  placement_job(clip, need, plan, &job, counts);
+  if (job.device) {
+    int64_t largest = 0;
+    for (int l = 0; l < job.layers; l++)
+      largest = counts[l] > largest ? counts[l] : largest;
+    use_device(clip, stages, &job, &slab, 2 * (uint64_t)(job.outer + 3 * (largest + MS_PLACEMENT_ALIGN)));
+  }
+  code = ms_placement_make(&placement, &job, error);
+  if (code < 0)
+    return code;
+  ms_plan_put_placement(&placement, plan);
+  plan->slab_frames = slab.frames;
+  /* weights that a device has room for are copied once */
+  if (job.device && !slab.frames &&
+      (!job.device_budget || job.working + 2 * (uint64_t)total <= job.device_budget)) {
+    plan->streamed = 0;
+    plan->device_bytes = job.working + 2 * (uint64_t)total;
+    plan->device = (struct ms_plan_tier){.working = job.working, .layers = 2 * (uint64_t)total};
+    placement.params.device = 0; /* nothing moves in a pass */
+    for (int l = 0; l < job.layers; l++)
+      ((enum ms_home *)placement.params.homes)[l] = MS_HOME_HOST;
+    plan->moved_bytes += c->weight_bytes;
+  }
+  code = run_stages(clip, stages, &placement.params, &slab, plan, error);
+  ms_placement_release(&placement);
+  return code;
+}
+
+/* Everything in memory: as it is made if it fits. */
+static int plan_resident(const struct clip *clip, const struct ms_stage_plan *stages,
+                         const struct ms_memory *need, struct ms_plan *plan) {
+  if (ms_plan_has_device(&clip->base) || (plan->host_budget && need->host > plan->host_budget) ||
+      (plan->device_budget && need->device > plan->device_budget))
+    return 0;
+  ms_plan_put_resident(need, plan);
+  for (int i = 0; i < stages->count; i++) {
+    plan->stage_seconds[i] = stages->list[i].steps * step_seconds(clip, &stages->list[i]);
+    plan->lane_seconds[MS_PLAN_COMPUTE] += plan->stage_seconds[i];
+  }
+  return 1;
 }
 
 static void attempt(void *data, int width, int height, int frames, int batch, struct ms_plan *plan) {
-  const struct clip *clip = data;
+  struct clip *clip = data;
   const struct ms_plan_case *c = &clip->base;
   const struct ms_rates *rates = c->rates;
   struct ms_stage_plan stages;
   const struct ms_stage *last;
   struct ms_memory need;
-  double pixels = (double)width * height * frames, latents;
+  struct ms_error error = {0};
+  double pixels = (double)width * height * frames, latents, sampling = 0;
   ms_stages_plan(&c->model, width, height, frames, clip->job.steps, clip->job.guidance, &stages);
   ms_sample_memory(&c->model, &stages, c->machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16, &need);
   last = &stages.list[stages.count - 1];
@@ -48,11 +159,17 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   plan->frames = frames;
   plan->tokens = plan->tokens_per_step = last->tokens;
   plan->flops = plan->model_flops = ms_stages_flops(&c->model, &stages);
-  plan->disk_bytes = (uint64_t)(VIDEO_BYTES_A_PIXEL * pixels + STATES * STATE_LATENTS * latents);
-  plan->moved_bytes = c->weight_bytes;
-  if (rates->profile && rates->device_memory)
-    plan->moved_bytes *= 2; /* from the disk to the host, from there to the device */
-  ms_plan_place(c, &need, plan);
+  plan->moved_bytes = c->weight_bytes; /* from the disk, once */
+  plan->exposed_transfer_seconds = 0;
+  memset(plan->lane_seconds, 0, sizeof plan->lane_seconds);
+  memset(plan->lane_bytes, 0, sizeof plan->lane_bytes);
+  if (!plan_resident(clip, &stages, &need, plan) && plan_streamed(clip, &stages, &need, plan, &error) < 0) {
+    clip->base.failed = MS_ENOMEM;
+    return;
+  }
+  plan->disk = (struct ms_plan_tier){
+      .fixed = (uint64_t)(VIDEO_BYTES_A_PIXEL * pixels + STATES * STATE_LATENTS * latents)};
+  plan->disk_bytes = plan->disk.fixed;
   plan->load_seconds = (double)c->weight_bytes / rates->load;
   plan->decode_seconds = last->lattice[0] *
                          ms_codec_flops(c->model.codec, 1, last->lattice[1], last->lattice[2]) /
@@ -61,12 +178,14 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   plan->seconds = plan->load_seconds + plan->decode_seconds + plan->encode_seconds;
   plan->stage_count = stages.count;
   for (int i = 0; i < stages.count; i++) {
-    const struct ms_stage *stage = &stages.list[i];
-    ms_stage_describe(ms_dit_config(c->model.dit), stage, &plan->stages[i]);
-    plan->stage_seconds[i] = stage_seconds(clip, stage, i ? stage - 1 : NULL);
+    ms_stage_describe(ms_dit_config(c->model.dit), &stages.list[i], &plan->stages[i]);
+    sampling += plan->stage_seconds[i];
+    if (i)
+      plan->stage_seconds[i] += enlarge_seconds(clip, &stages.list[i], &stages.list[i - 1]);
     plan->seconds += plan->stage_seconds[i];
   }
   plan->job_seconds = plan->seconds;
+  plan->mfu = plan->hfu = rates->peak > 0 ? plan->flops / sampling / rates->peak : 0;
   ms_plan_judge(plan);
 }
 
@@ -85,12 +204,16 @@ int ms_plan_generate(const struct ms_generate_job *job, const struct ms_machine 
     const struct ms_params *params = ms_dit_params(clip.base.model.dit);
     found.steps = clip.job.steps;
     found.fps = clip.job.fps;
+    found.layers = ms_dit_config(clip.base.model.dit)->layers;
     for (int i = 0; i < params->count; i++)
       found.parameters += params->list[i].count;
     ms_plan_limits(&clip.base, job->output, &found);
     attempt(&clip, clip.job.width, clip.job.height, clip.job.frames, 0, &found);
     ms_plan_suggest(&clip.base, attempt, &clip, &found);
-    *plan = found;
+    if (clip.base.failed)
+      code = ms_error_set(error, clip.base.failed, "out of memory for a plan");
+    else
+      *plan = found;
   }
   ms_plan_release(&clip.base);
   return code;

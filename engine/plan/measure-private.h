@@ -52,3 +52,6 @@ int ms_probes_read(struct ms_measure *m, const struct ms_probe_shape *shapes, in
 /* measure-media.c: rates of the codec and of writing video. */
 int ms_measure_codec(struct ms_measure *m, struct ms_rates *rates);
 int ms_measure_video(struct ms_measure *m, struct ms_rates *rates);
+
+/* measure-disk.c: rates of the disk under `folder`, in large requests. */
+int ms_measure_disk(struct ms_measure *m, struct ms_rates *rates);

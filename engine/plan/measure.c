@@ -10,6 +10,7 @@
 #include "msk-cpu.h"
 #include "plan/measure-private.h"
 #include "train/optimizer.h"
+#include "train/report.h"
 
 #define FORWARD_SECONDS 0.25
 #define TRAIN_SECONDS 0.75
@@ -173,6 +174,10 @@ static int measure_large(struct ms_measure *m, struct ms_rates *rates) {
   return 0;
 }
 
+/* Bytes that AdamW with an average reads and writes a parameter: gradient, master in two words, two moments,
+ * average. */
+#define UPDATE_BYTES (4 + 2 * (2 + 2 + 4 + 4 + 4))
+
 struct update {
   struct ms_optimizer optimizer;
   struct ms_probe probe;
@@ -180,10 +185,12 @@ struct update {
 
 static int run_update(void *data, struct ms_error *error) {
   struct update *u = data;
-  int code;
-  memset(u->probe.grad, 0, (size_t)ms_dit_params(u->probe.dit)->total * sizeof *u->probe.grad);
-  code = ms_optimizer_step(&u->optimizer, u->probe.grad, 1e-6, NULL, error);
-  return code < 0 ? code : ms_dit_prepare(u->probe.dit, MSK_PRECISION_BF16, 1, error);
+  return ms_optimizer_step(&u->optimizer, u->probe.grad, 1e-6, NULL, error);
+}
+
+static int run_pack(void *data, struct ms_error *error) {
+  struct update *u = data;
+  return ms_dit_prepare(u->probe.dit, MSK_PRECISION_BF16, 1, error);
 }
 
 static int measure_update(struct ms_measure *m, struct ms_rates *rates) {
@@ -197,17 +204,19 @@ static int measure_update(struct ms_measure *m, struct ms_rates *rates) {
                                               .training = 1};
   struct ms_optimizer_params settings = ms_optimizer_params_default();
   struct update u = {0};
-  double seconds;
+  double seconds, total = 0;
   int code = ms_measure_stopped(m);
   settings.ema = 0.99f;
   if (code == 0)
     code = ms_probe_open(m, &shape, &u.probe);
-  if (code == 0)
+  if (code == 0) {
+    total = (double)ms_dit_params(u.probe.dit)->total;
     code = ms_optimizer_open(&u.optimizer, &m->compute, ms_dit_params(u.probe.dit), &settings, m->error);
-  if (code == 0)
-    code = ms_measure_best(run_update, &u, &seconds, m->error);
-  if (code == 0)
-    rates->update = (double)ms_dit_params(u.probe.dit)->total / seconds;
+  }
+  if (code == 0 && (code = ms_measure_best(run_update, &u, &seconds, m->error)) == 0)
+    rates->memory = UPDATE_BYTES * total / seconds;
+  if (code == 0 && (code = ms_measure_best(run_pack, &u, &seconds, m->error)) == 0)
+    rates->pack = 2 * total / seconds; /* both directions */
   ms_optimizer_release(&u.optimizer);
   ms_probe_close(&u.probe);
   return code;
@@ -223,6 +232,7 @@ int ms_rates_measure(struct ms_rates *rates, const struct ms_machine *machine, c
   ms_pool_set_cancel(m.compute.pool, hooks ? hooks->cancel : NULL);
   ms_rates_processor(found.name, sizeof found.name);
   found.threads = ms_pool_threads(m.compute.pool);
+  found.peak = ms_train_peak(&m.compute);
   code = measure_forward(&m, &found);
   if (code == 0)
     code = measure_training(&m, &found);
@@ -230,6 +240,8 @@ int ms_rates_measure(struct ms_rates *rates, const struct ms_machine *machine, c
     code = measure_large(&m, &found);
   if (code == 0)
     code = measure_update(&m, &found);
+  if (code == 0)
+    code = ms_measure_disk(&m, &found);
   if (code == 0)
     code = ms_measure_codec(&m, &found);
   if (code == 0)

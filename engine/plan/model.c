@@ -114,12 +114,38 @@ void ms_plan_limits(const struct ms_plan_case *c, const char *output, struct ms_
   }
 }
 
-void ms_plan_place(const struct ms_plan_case *c, const struct ms_memory *need, struct ms_plan *plan) {
-  plan->device_bytes = need->device;
+void ms_plan_put_resident(const struct ms_memory *need, struct ms_plan *plan) {
   plan->host_bytes = need->host;
-  /* With a device of its own the working set leaves the host, where the weights pass through. */
-  if (c->rates->profile && c->rates->device_memory)
-    plan->host_bytes = need->host - need->device + need->weights;
+  plan->device_bytes = need->device;
+  plan->host = (struct ms_plan_tier){.working = need->packed + need->activations,
+                                     .layers = need->weights + need->state};
+  plan->host.fixed = need->host - plan->host.working - plan->host.layers;
+  plan->host_layers = plan->layers;
+  plan->streamed = 0;
+  plan->inputs = NULL;
+}
+
+static void put_tier(const struct ms_placement_bytes *from, struct ms_plan_tier *to) {
+  *to = (struct ms_plan_tier){.fixed = from->fixed,
+                              .working = from->working,
+                              .outer = from->outer,
+                              .layers = from->layers,
+                              .buffers = from->slots + from->ring + from->gradients,
+                              .inputs = from->inputs};
+}
+
+void ms_plan_put_placement(const struct ms_placement *p, struct ms_plan *plan) {
+  static const char *const homes[] = {
+      [MS_INPUT_DEVICE] = "device", [MS_INPUT_HOST] = "host", [MS_INPUT_DISK] = "disk"};
+  put_tier(&p->host, &plan->host);
+  put_tier(&p->device, &plan->device);
+  put_tier(&p->disk, &plan->disk);
+  plan->host_bytes = p->host_bytes;
+  plan->device_bytes = p->device_bytes;
+  plan->disk_bytes = p->disk_bytes;
+  plan->host_layers = p->host_layers;
+  plan->streamed = p->host_layers < p->params.layers || p->params.device;
+  plan->inputs = p->params.backward ? homes[p->params.inputs] : NULL;
 }
 
 void ms_plan_judge(struct ms_plan *plan) {

@@ -4,6 +4,7 @@
 #include "model/model.h"
 #include "ms-plan.h"
 #include "plan/plan-version.h"
+#include "stream/placement.h"
 
 /* rates.c: the processor's name as the system tells it, and the number of threads that a job gets. */
 void ms_rates_processor(char *name, size_t size);
@@ -32,6 +33,7 @@ struct ms_plan_case {
   struct ms_compute compute;
   struct ms_model model;
   uint64_t weight_bytes; /* of the model's files; of a configuration, as they would be */
+  int failed;            /* code of an attempt that could not be made: out of memory */
 };
 /* name: see ms-plan.h; attention: of every stage, or NULL. Release also after a failure. */
 int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention,
@@ -39,10 +41,47 @@ int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention
 void ms_plan_release(struct ms_plan_case *c);
 /* Limits of memory and disk into the plan; output (may be NULL): the file or folder that is written. */
 void ms_plan_limits(const struct ms_plan_case *c, const char *output, struct ms_plan *plan);
-/* Memory as computed for the CPU, put where the machine has it. */
-void ms_plan_place(const struct ms_plan_case *c, const struct ms_memory *need, struct ms_plan *plan);
+/* Memory as computed for the CPU with everything resident. */
+void ms_plan_put_resident(const struct ms_memory *need, struct ms_plan *plan);
+/* A placement's bytes and homes into the plan. */
+void ms_plan_put_placement(const struct ms_placement *placement, struct ms_plan *plan);
+/* Whether a device with memory of its own computes. */
+static inline int ms_plan_has_device(const struct ms_plan_case *c) {
+  return c->rates->profile && c->rates->device_memory > 0;
+}
 /* Holds the plan's bytes against its limits: fits, short_of, short_bytes. */
 void ms_plan_judge(struct ms_plan *plan);
+
+/* device.c: what a device needs to compute a layer of clips of `lattice` (before the patch), `samples` at
+ * once.
+ */
+struct ms_plan_slab {
+  int frames;           /* latent frames at a time; 0: all of them, of all samples */
+  uint64_t working;     /* activations and scratch on the device */
+  uint64_t slab_bytes;  /* of an input's part; 0: all of it */
+  uint64_t input_bytes; /* of one layer's input, of all samples */
+  double halo;          /* how much more is copied than slabs hold: frames beside them, as a part */
+};
+/* room: bytes of the device that are left for it; UINT64_MAX: no limit. The longest slab that fits, or a
+ * frame.
+ */
+void ms_plan_slab(const struct ms_dit *dit, const int lattice[3], int coarse, int samples, int training,
+                  uint64_t room, struct ms_plan_slab *slab);
+
+/* step.c: one step, or one pass of sampling, over a placement, as the trainer's schedule runs it. */
+struct ms_plan_times {
+  double seconds, exposed, busy[MS_LANES], bytes[MS_LANES];
+};
+struct ms_plan_work_seconds { /* of all layers and all batches together */
+  double forward, backward;
+};
+/* Bytes of memory that AdamW reads and writes a parameter. */
+double ms_plan_update_bytes(const struct ms_schedule_params *params);
+/* slab: NULL where none is needed. 0 or MS_ENOMEM. */
+int ms_plan_times(const struct ms_rates *rates, const struct ms_schedule_params *params,
+                  const struct ms_plan_work_seconds *work, const struct ms_plan_slab *slab,
+                  struct ms_plan_times *times, struct ms_error *error);
+void ms_plan_put_times(const struct ms_plan_times *times, double times_over, struct ms_plan *plan);
 
 /* suggest.c: fills plan->suggestions. attempt makes the plan of the job with these sizes. */
 typedef void (*ms_plan_attempt_fn)(void *data, int width, int height, int frames, int batch,

@@ -57,10 +57,14 @@ static const struct key {
     {"video", offsetof(struct ms_rates, video), 1},
     {"video_seconds", offsetof(struct ms_rates, video_seconds), 0},
     {"gradient", offsetof(struct ms_rates, gradient), 1},
-    {"update", offsetof(struct ms_rates, update), 1},
+    {"memory", offsetof(struct ms_rates, memory), 1},
+    {"pack", offsetof(struct ms_rates, pack), 0},
     {"load", offsetof(struct ms_rates, load), 1},
+    {"peak", offsetof(struct ms_rates, peak), 0},
     {"link", offsetof(struct ms_rates, link), 0},
-    {"disk", offsetof(struct ms_rates, disk), 0},
+    {"disk_read", offsetof(struct ms_rates, disk_read), 1},
+    {"disk_write", offsetof(struct ms_rates, disk_write), 1},
+    {"disk_both", offsetof(struct ms_rates, disk_both), 0},
 };
 #define KEYS (sizeof keys / sizeof *keys)
 

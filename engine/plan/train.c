@@ -5,7 +5,7 @@
 #include "plan/plan-private.h"
 #include "sample/settings.h"
 #include "train/loop.h"
-#include "train/memory.h"
+#include "train/place.h"
 
 /* Of a data set that nobody has counted. */
 #define ASSUMED_CLIPS 32
@@ -14,22 +14,69 @@
 
 /* How much faster video is read than written. */
 #define READ_OF_WRITTEN 3
-/* Bytes a second of a disk that nobody measured. */
-#define DISK_RATE 0.5e9
-
 struct training {
   struct ms_plan_case base;
   struct ms_train_job job; /* resolved */
   int64_t clips, parameters;
+  struct ms_train_need need; /* of the attempt at hand */
 };
 
-/* Bytes of a checkpoint: weights and their low words, moments, average. */
-static double checkpoint_bytes(const struct training *t) {
-  return (double)t->parameters * (2 + 2 + 8 + (t->job.ema > 0 ? 4 : 0));
+/* One step's work, the mean over the buckets by their shares. */
+struct step {
+  double tokens, flops, forward, both; /* seconds of the forward pass, and of both passes */
+  int64_t longest;                     /* tokens of the longest clip */
+  int lattice[3];                      /* of the last bucket */
+};
+
+static void add_bucket(const struct training *t, const struct ms_train_bucket *b, struct step *step) {
+  const struct ms_plan_case *c = &t->base;
+  struct ms_dit *dit = c->model.dit;
+  const int *patch = ms_dit_config(dit)->patch;
+  double samples = (double)b->batch * t->job.accumulate, both, forward;
+  int64_t here;
+  ms_model_latent_size(&c->model, b->frames, b->height, b->width, step->lattice);
+  here =
+      (int64_t)(step->lattice[0] / patch[0]) * (step->lattice[1] / patch[1]) * (step->lattice[2] / patch[2]);
+  step->longest = here > step->longest ? here : step->longest;
+  both = ms_plan_pass_seconds(c->rates, dit, step->lattice, b->coarse, b->batch, 1);
+  forward = ms_plan_pass_seconds(c->rates, dit, step->lattice, b->coarse, b->batch, 0);
+  forward = forward > both / 3 ? both / 3 : forward; /* the backward pass computes it once more */
+  step->tokens += b->share * samples * (double)here;
+  step->flops += b->share * samples * 3 * ms_dit_forward_flops(dit, step->lattice, b->coarse);
+  step->forward += b->share * t->job.accumulate * forward;
+  step->both += b->share * t->job.accumulate * both;
+}
+
+/* The memory of the CPU, exchanged for that of a device. */
+static int use_device(const struct training *t, const struct ms_train_job *job, const int lattice[3],
+                      struct ms_placement_job *need, struct ms_plan_slab *slab, struct ms_error *error) {
+  const struct ms_dit *dit = t->base.model.dit;
+  struct ms_placement bare;
+  uint64_t room = UINT64_MAX;
+  int coarse = job->bucket_count ? job->buckets[job->bucket_count - 1].coarse : 0, code;
+  int batch = job->bucket_count ? job->buckets[job->bucket_count - 1].batch : job->batch;
+  need->device = 1;
+  need->working = need->input_bytes = 0;
+  code = ms_placement_make(&bare, need, error); /* what slots and gradients take */
+  if (code < 0)
+    return code;
+  if (need->device_budget) {
+    room = bare.device_bytes + bare.slot_bytes;
+    room = need->device_budget > room ? need->device_budget - room : 0;
+  }
+  ms_placement_release(&bare);
+  ms_plan_slab(dit, lattice, coarse, batch, 1, room, slab);
+  need->working = slab->working;
+  need->slab_bytes = slab->slab_bytes;
+  need->input_bytes = slab->input_bytes * (uint64_t)job->accumulate;
+  if (slab->frames) /* the gradient of the residual stream */
+    need->host_fixed += need->input_bytes;
+  return 0;
 }
 
 /* Reading and encoding the clips once, looks at the held-out ones, checkpoints. */
-static double beside_seconds(const struct training *t, const struct ms_train_job *job, const int lattice[3]) {
+static double beside_seconds(const struct training *t, const struct ms_train_job *job, const int lattice[3],
+                             const struct ms_placement *placement, const struct ms_plan *plan) {
   const struct ms_rates *rates = t->base.rates;
   const struct ms_model *model = &t->base.model;
   struct ms_train_bucket bucket = {.width = job->width, .height = job->height, .frames = job->frames};
@@ -38,61 +85,118 @@ static double beside_seconds(const struct training *t, const struct ms_train_job
   double looks = 2 + (job->validate_every > 0 ? (double)(job->steps / job->validate_every) : 0);
   double saves = 1 + (job->save_every > 0 ? (double)((job->steps - 1) / job->save_every) : 0);
   double seconds = (double)t->base.weight_bytes / rates->load;
+  struct ms_schedule_params look = placement->params;
+  struct ms_plan_work_seconds work = {
+      .forward = ms_plan_pass_seconds(rates, model->dit, lattice, 0, VALIDATION_SAMPLES, 0)};
+  struct ms_plan_times times;
+  look.update = look.backward = 0;
+  look.average = job->ema > 0;
   seconds += items * lattice[0] * ms_codec_flops(model->codec, 0, lattice[1], lattice[2]) / rates->encode;
   seconds += items * job->width * job->height * job->frames / (READ_OF_WRITTEN * rates->video);
-  seconds += looks * held * ms_plan_pass_seconds(rates, model->dit, lattice, 0, VALIDATION_SAMPLES, 0);
-  return seconds + saves * checkpoint_bytes(t) / (rates->disk > 0 ? rates->disk : DISK_RATE);
+  if (held > 0 && ms_plan_times(rates, &look, &work, NULL, &times, NULL) == 0)
+    seconds += looks * held * times.seconds;
+  if (rates->disk_write > 0)
+    seconds += saves * (double)plan->checkpoint_bytes / rates->disk_write;
+  return seconds;
+}
+
+static void put_state(const struct training *t, const struct ms_train_need *need, struct ms_plan *plan) {
+  double all = (double)need->job.outer, trained = (double)need->job.outer_trained;
+  for (int l = 0; l < need->job.layers; l++) {
+    all += (double)need->job.counts[l];
+    trained += (double)need->job.trained[l];
+  }
+  plan->state_bytes = (uint64_t)(trained * (2 + ms_placement_state_bytes(&need->job)));
+  plan->checkpoint_bytes = plan->state_bytes + (uint64_t)(2 * (all - trained));
+  plan->disk.checkpoint = plan->checkpoint_bytes + t->base.weight_bytes;
+  plan->disk_bytes += plan->disk.checkpoint;
+}
+
+static int plan_step(struct training *t, struct ms_train_job *job, struct step *step, struct ms_plan *plan,
+                     struct ms_error *error) {
+  const struct ms_plan_case *c = &t->base;
+  struct ms_train_clips clips = {.count = t->clips};
+  struct ms_train_need *need = &t->need;
+  struct ms_plan_slab slab = {0};
+  struct ms_placement placement;
+  struct ms_plan_times times;
+  double share = ms_plan_has_device(c) ? 1 : 1 + MS_PLAN_STEP_SHARE;
+  struct ms_plan_work_seconds work = {share * step->forward, share * (step->both - step->forward)};
+  int code = 0;
+  ms_train_need(&c->model, job, &clips, need);
+  need->job.host_budget = plan->host_budget;
+  need->job.device_budget = plan->device_budget;
+  if (ms_plan_has_device(c))
+    code = use_device(t, job, step->lattice, &need->job, &slab, error);
+  if (code == 0)
+    code = ms_placement_make(&placement, &need->job, error);
+  if (code < 0)
+    return code;
+  ms_plan_put_placement(&placement, plan);
+  plan->slab_frames = slab.frames;
+  if (need->encode_bytes > plan->host_bytes) { /* encoding the clips is what takes most */
+    plan->host.fixed += need->encode_bytes - plan->host_bytes;
+    plan->host_bytes = need->encode_bytes;
+  }
+  put_state(t, need, plan);
+  code = ms_plan_times(c->rates, &placement.params, &work, &slab, &times, error);
+  if (code == 0) {
+    ms_plan_put_times(&times, 1, plan);
+    plan->seconds = times.seconds;
+    plan->job_seconds =
+        plan->seconds * (double)job->steps + beside_seconds(t, job, step->lattice, &placement, plan);
+  }
+  ms_placement_release(&placement);
+  return code;
 }
 
 static void attempt(void *data, int width, int height, int frames, int batch, struct ms_plan *plan) {
-  const struct training *t = data;
-  const struct ms_plan_case *c = &t->base;
+  struct training *t = data;
   struct ms_train_job job = t->job;
-  struct ms_train_clips clips = {.count = t->clips};
-  struct ms_memory need;
-  int lattice[3], buckets = job.bucket_count ? job.bucket_count : 1;
-  const int *patch = ms_dit_config(c->model.dit)->patch;
-  double share = 0, step = 0, tokens = 0, flops = 0;
+  struct ms_train_bucket one = {
+      .width = width, .height = height, .frames = frames, .batch = batch, .share = 1};
+  struct step step = {0};
+  struct ms_error error = {0};
+  double share = 0, peak = t->base.rates->peak;
   job.width = width;
   job.height = height;
   job.frames = frames;
   job.batch = batch;
-  plan->tokens = 0;
-  for (int i = 0; i < buckets; i++) {
-    struct ms_train_bucket one = {
-        .width = width, .height = height, .frames = frames, .batch = batch, .share = 1};
+  for (int i = 0; i < (job.bucket_count ? job.bucket_count : 1); i++) {
     const struct ms_train_bucket *b = job.bucket_count ? &job.buckets[i] : &one;
-    double samples = (double)b->batch * job.accumulate;
-    int64_t here;
-    ms_model_latent_size(&c->model, b->frames, b->height, b->width, lattice);
-    here = (int64_t)(lattice[0] / patch[0]) * (lattice[1] / patch[1]) * (lattice[2] / patch[2]);
-    plan->tokens = here > plan->tokens ? here : plan->tokens;
+    add_bucket(t, b, &step);
     share += b->share;
-    tokens += b->share * samples * (double)here;
-    flops += b->share * samples * 3 * ms_dit_forward_flops(c->model.dit, lattice, b->coarse);
-    step += b->share * job.accumulate *
-            ms_plan_pass_seconds(c->rates, c->model.dit, lattice, b->coarse, b->batch, 1);
   }
-  ms_train_memory(&c->model, &job, &clips, &need);
+  step.forward /= share;
+  step.both /= share;
   plan->width = width;
   plan->height = height;
   plan->frames = frames;
   plan->batch = batch;
-  plan->tokens_per_step = (int64_t)(tokens / share);
-  plan->model_flops = flops / share;
+  plan->tokens = step.longest;
+  plan->tokens_per_step = (int64_t)(step.tokens / share);
+  plan->model_flops = step.flops / share;
   plan->flops = plan->model_flops * 4 / 3; /* each layer's forward pass is computed again */
-  plan->seconds =
-      (1 + MS_PLAN_STEP_SHARE) * step / share + (double)ms_dit_params(c->model.dit)->total / c->rates->update;
-  plan->job_seconds = plan->seconds * (double)job.steps + beside_seconds(t, &job, lattice);
-  plan->disk_bytes = (uint64_t)(checkpoint_bytes(t) * (job.keep + 1)) + c->weight_bytes;
-  plan->moved_bytes = 0; /* resident: everything stays where it is computed with */
-  ms_plan_place(c, &need, plan);
+  plan->moved_bytes = 0;
+  plan->exposed_transfer_seconds = 0;
+  memset(plan->lane_seconds, 0, sizeof plan->lane_seconds);
+  memset(plan->lane_bytes, 0, sizeof plan->lane_bytes);
+  if (plan_step(t, &job, &step, plan, &error) < 0) {
+    t->base.failed = MS_ENOMEM;
+    return;
+  }
+  plan->mfu = peak > 0 ? plan->model_flops / plan->seconds / peak : 0;
+  plan->hfu = peak > 0 ? plan->flops / plan->seconds / peak : 0;
   ms_plan_judge(plan);
 }
 
 static int check_job(const struct ms_train_job *job, struct ms_error *error) {
   struct ms_generate_job clip = ms_generate_job_default();
-  int code = ms_train_check_job(job, error);
+  struct ms_train_job known = *job;
+  int code;
+  if (job->moment_bits == 8)
+    known.moment_bits = 32;
+  code = ms_train_check_job(&known, error);
   clip.width = job->width;
   clip.height = job->height;
   clip.frames = job->frames;
@@ -121,13 +225,17 @@ int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms
     }
     t.job.frames = t.job.frames ? t.job.frames : d->frames;
     found.parameters = t.parameters;
+    found.layers = ms_dit_config(t.base.model.dit)->layers;
     found.steps = (int)job->steps;
     found.fps = d->fps;
     ms_plan_limits(&t.base, job->output, &found);
     attempt(&t, t.job.width, t.job.height, t.job.frames, t.job.batch, &found);
     if (!job->bucket_count)
       ms_plan_suggest(&t.base, attempt, &t, &found);
-    *plan = found;
+    if (t.base.failed)
+      code = ms_error_set(error, t.base.failed, "out of memory for a plan");
+    else
+      *plan = found;
   }
   ms_plan_release(&t.base);
   return code;
