@@ -114,7 +114,7 @@ flags=$(grep -o '"width":[0-9]*,"height":[0-9]*,"frames":[0-9]*,"host_bytes"' "$
 check "what it suggests fits: $flags" ends 0 plan generate $zen --host-memory 1G $flags
 check "not in words" ends 4 plan generate $zen --size 1920x1080 --frames 256 --host-memory 1G
 check "names the nearest that fits" says out '--(size|frames) .* would fit'
-check "105 B without its weights" ends 0 plan train --config megaslide-105b --hardware h200-pcie5 --size 1920x1080 --frames 256 --json
+check "105 B without its weights" ends 4 plan train --config megaslide-105b --hardware h200-pcie5 --size 1920x1080 --frames 256 --json
 check "has so many tokens and parameters" says out '"parameters":106567153864,"tokens":2088960,'
 check "a configuration that is not there" ends 3 plan train --config nothing $zen
 check "a prompt and a seed change no plan" ends 0 plan generate "a ball" --seed 3 $zen
