@@ -23,6 +23,18 @@ static int is_empty(const char *folder) {
   return empty;
 }
 
+static int is_same(const char *one, const char *other) {
+  struct stat a, b;
+  return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+int ms_train_output_check(const char *dataset, const char *output, struct ms_error *error) {
+  if (dataset && is_same(dataset, output))
+    return ms_error_set(error, MS_EUSAGE, "\"%.300s\" is the folder of the clips: name another with -o",
+                        output);
+  return 0;
+}
+
 int ms_train_output_open(const char *output, int resume, int *lock, struct ms_error *error) {
   char path[1200];
   struct stat info;
@@ -64,13 +76,11 @@ int ms_train_output_parts(const struct ms_model *model, const char *model_folder
   char from[1200], to[1200];
   const char *name = strrchr(job->output, '/');
   json_t *root = json_deep_copy(model->root);
-  struct stat a, b;
   int code = 0;
   if (!root)
     return ms_error_set(error, MS_ENOMEM, "out of memory");
   json_object_set_new(root, "name", json_string(name && name[1] ? name + 1 : job->output));
-  if (stat(model_folder, &a) == 0 && stat(job->output, &b) == 0 && a.st_dev == b.st_dev &&
-      a.st_ino == b.st_ino)
+  if (is_same(model_folder, job->output))
     code =
         ms_error_set(error, MS_EUSAGE, "\"%s\" is the model itself: name another output folder", job->output);
   for (int i = 0; i < 2 && code == 0; i++) {

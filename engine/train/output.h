@@ -3,6 +3,8 @@
 #include "model/model.h"
 #include "ms-train.h"
 
+/* MS_EUSAGE if the output is the folder of the clips, into which nothing is written. Before anything else. */
+int ms_train_output_check(const char *dataset, const char *output, struct ms_error *error);
 /* Makes the folder, or takes an existing one if it is empty or resume is set, and its lock, which *lock holds
  * (-1 on failure) until ms_train_output_close. MS_EINPUT if it exists otherwise, MS_EOUTPUT if it cannot be
  * made or written, or another run writes it. */

@@ -82,6 +82,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     if (code == 0)
       code = ms_train_check_job(&job, error);
   }
+  if (code == 0 && !given)
+    code = ms_train_output_check(job.dataset, job.output, error);
   if (code == 0)
     code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
   if (code == 0)

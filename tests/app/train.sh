@@ -43,6 +43,12 @@ check "help does not offer what is not there" sh -c "'$program' train --help | g
 check "which is refused" ends 2 train clips -o none --method lora
 check "and explained" says err 'lora.*full.offsets'
 
+mkdir bare
+check "the folder of the clips is no output" ends 2 train bare -o ./bare
+check "which is said" says err 'is the folder of the clips: name another'
+check "also to a run that goes on" ends 2 train other -o other --resume --steps 5
+check "and nothing is written there" sh -c '[ -d bare ] && [ -z "$(ls -A bare)" ]'
+
 check "a rate that is too high ends all the same" ends 0 train clips -o wild --size 64x64 --frames 5 --batch 1 --validation 0.25 --warmup 0 --steps 6 --lr 5 --ema 0
 check "with a warning" says err 'loss has grown from [0-9.]+ to [0-9.e+]+: try a smaller --lr'
 check "in the result too" says out 'wild: 6 steps.*the loss has grown from'
