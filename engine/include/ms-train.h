@@ -81,6 +81,7 @@ struct ms_train_job {
   const char *sample_prompt;
   enum ms_missing_caption on_missing_caption;
   const char *recipe; /* path, kept for run.json */
+  const char *trace;  /* file for a Chrome trace of what the lanes did; NULL: none */
 };
 void ms_train_job_init(struct ms_train_job *job);
 

@@ -122,6 +122,11 @@ size_t ms_model_codec_bytes(const struct ms_model *model, enum msk_precision pre
                            : ms_codec_stream_bytes(&view, decoder, size[0], size[1]);
 }
 
+size_t ms_memory_held(void) {
+  size_t resident = ms_memory_resident();
+  return resident > PROGRAM_BYTES ? resident - PROGRAM_BYTES : 0;
+}
+
 size_t ms_memory_budget(const struct ms_machine *machine) {
   return machine->host_memory ? machine->host_memory : ms_memory_available() / 10 * 7;
 }

@@ -45,6 +45,8 @@ size_t ms_model_shard_packed_bytes(const struct ms_model *model, enum msk_type d
 size_t ms_model_codec_bytes(const struct ms_model *model, enum msk_precision precision, int decoder,
                             int latent_frames, const int size[2]);
 
+/* Bytes that the process has resident now beyond the bare program: a window, a job before this one. */
+size_t ms_memory_held(void);
 /* Bytes that a job may use: what the machine's owner said, or 70 % of what is available now. 0: not known. */
 size_t ms_memory_budget(const struct ms_machine *machine);
 /* 0, or MS_EBUDGET: `what` ("training at 192x128 ...") needs so much of host or device memory, so much more

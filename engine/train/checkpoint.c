@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 
 #define STATE_JSON_MAX (1u << 20)
 
@@ -62,14 +63,17 @@ static void sync_folder(const char *folder) {
   }
 }
 
-static int write_state(const char *folder, const struct ms_checkpoint *checkpoint, struct ms_error *error) {
+static int write_state(const char *folder, const struct ms_checkpoint *checkpoint, uint64_t sum,
+                       struct ms_error *error) {
   json_t *root = json_object(), *drawn = json_array();
-  char path[1400], *text;
+  char path[1400], *text, digits[17];
   int code;
   for (int i = 0; i < MS_TRAIN_MAX_BUCKETS; i++)
     json_array_append_new(drawn, json_integer((json_int_t)checkpoint->drawn[i]));
   json_object_set_new(root, "step", json_integer((json_int_t)checkpoint->step));
+  json_object_set_new(root, "updates", json_integer((json_int_t)checkpoint->updates));
   json_object_set_new(root, "drawn", drawn);
+  json_object_set_new(root, "sum", json_string(ms_hash_format(sum, digits)));
   json_object_set_new(root, "loss", json_real(checkpoint->loss));
   if (isfinite(checkpoint->first_validation_loss))
     json_object_set_new(root, "first_validation_loss", json_real(checkpoint->first_validation_loss));
@@ -84,9 +88,10 @@ static int write_state(const char *folder, const struct ms_checkpoint *checkpoin
 }
 
 int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint,
-                       const struct ms_optimizer *optimizer, int keep, struct ms_error *error) {
+                       const struct ms_checkpoint_state *state, int keep, struct ms_error *error) {
   char parent[1200], unfinished[1250], final[1250], path[1400];
   int64_t limit = INT64_MAX;
+  uint64_t sum = 0;
   int code;
   snprintf(parent, sizeof parent, "%s/checkpoints", output);
   snprintf(unfinished, sizeof unfinished, "%s/unfinished", parent);
@@ -97,9 +102,9 @@ int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoin
   if (mkdir(unfinished, 0777) < 0 && errno != EEXIST)
     return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", unfinished, strerror(errno));
   snprintf(path, sizeof path, "%s/state.safetensors", unfinished);
-  code = ms_optimizer_save(optimizer, path, error);
+  code = state->save(state->data, path, &sum, error);
   if (code == 0)
-    code = write_state(unfinished, checkpoint, error);
+    code = write_state(unfinished, checkpoint, sum, error);
   if (code < 0) {
     remove_folder(unfinished);
     return code;
@@ -121,10 +126,12 @@ int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoin
   return 0;
 }
 
-static int read_state(const char *folder, struct ms_checkpoint *checkpoint, struct ms_error *error) {
+static int read_state(const char *folder, struct ms_checkpoint *checkpoint, uint64_t *sum,
+                      struct ms_error *error) {
   char path[1400], *text = NULL;
   size_t size;
   json_t *root, *value;
+  const char *digits;
   int code;
   snprintf(path, sizeof path, "%s/state.json", folder);
   code = ms_file_read_all(path, STATE_JSON_MAX, &text, &size, error);
@@ -133,13 +140,17 @@ static int read_state(const char *folder, struct ms_checkpoint *checkpoint, stru
   root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
   free(text);
   memset(checkpoint, 0, sizeof *checkpoint);
-  if (!json_is_integer(json_object_get(root, "step")) ||
+  digits = json_string_value(json_object_get(root, "sum"));
+  if (!digits || !json_is_integer(json_object_get(root, "step")) ||
+      !json_is_integer(json_object_get(root, "updates")) ||
       json_array_size(json_object_get(root, "drawn")) != MS_TRAIN_MAX_BUCKETS ||
       !json_is_number(json_object_get(root, "loss"))) {
     json_decref(root);
     return ms_error_set(error, MS_EINPUT, "\"%s\" is damaged", path);
   }
   checkpoint->step = json_integer_value(json_object_get(root, "step"));
+  checkpoint->updates = json_integer_value(json_object_get(root, "updates"));
+  *sum = strtoull(digits, NULL, 16);
   for (int i = 0; i < MS_TRAIN_MAX_BUCKETS; i++)
     checkpoint->drawn[i] = json_integer_value(json_array_get(json_object_get(root, "drawn"), (size_t)i));
   checkpoint->loss = json_number_value(json_object_get(root, "loss"));
@@ -154,12 +165,13 @@ int64_t ms_checkpoint_newest(const char *output) {
 }
 
 static int load_one(const char *folder, int64_t step, struct ms_checkpoint *checkpoint,
-                    struct ms_optimizer *optimizer, struct ms_error *error) {
+                    const struct ms_checkpoint_state *state, struct ms_error *error) {
   char path[1400];
-  int code = read_state(folder, checkpoint, error);
+  uint64_t sum = 0;
+  int code = read_state(folder, checkpoint, &sum, error);
   snprintf(path, sizeof path, "%s/state.safetensors", folder);
   if (code == 0)
-    code = ms_optimizer_load(optimizer, path, error);
+    code = state->load(state->data, path, sum, error);
   if (code == 0 && checkpoint->step != step)
     code = ms_error_set(error, MS_EINPUT, "\"%s\" says that it is of step %lld", folder,
                         (long long)checkpoint->step);
@@ -184,8 +196,9 @@ static void set_aside(const char *output, const int64_t *steps, int count, int64
 
 #define MOST_DAMAGED 64
 
-int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, struct ms_optimizer *optimizer,
-                       const struct ms_hooks *hooks, struct ms_error *error) {
+int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint,
+                       const struct ms_checkpoint_state *state, const struct ms_hooks *hooks,
+                       struct ms_error *error) {
   struct ms_error first = {0};
   int64_t step = INT64_MAX, damaged[MOST_DAMAGED];
   int count = 0;
@@ -194,7 +207,7 @@ int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint, str
     char folder[1250];
     int code;
     snprintf(folder, sizeof folder, "%s/checkpoints/step-%06lld", output, (long long)step);
-    code = load_one(folder, step, checkpoint, optimizer, &why);
+    code = load_one(folder, step, checkpoint, state, &why);
     if (code == 0) {
       if (count)
         set_aside(output, damaged, count, step, &first, hooks);

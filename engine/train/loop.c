@@ -1,34 +1,27 @@
 #include "train/loop.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/random.h"
 #include "base/system.h"
-#include "base/text.h"
-#include "ms-generate.h"
 #include "train/checkpoint.h"
 #include "train/disk.h"
+#include "train/feed.h"
 #include "train/memory.h"
 #include "train/metrics-file.h"
 #include "train/objective.h"
-#include "train/optimizer.h"
 #include "train/report.h"
 #include "train/schedule.h"
-#include "train/split.h"
-#include "weights/params-file.h"
+#include "train/trained.h"
+#include "train/validate.h"
 
-#define STREAM_BUCKET ((uint64_t)4 << 40)
 #define BAD_STEPS_IN_A_ROW 3
 /* A loss that ends so many times above the first, or above so much, has left what can be learned. */
 #define GROWN_TIMES 10
 #define LOSS_BEYOND 1e4
-/* Noise levels of the validation loss. */
-static const double validation_sigmas[MS_VALIDATION_SAMPLES] = {0.15, 0.4, 0.65, 0.9};
+#define ROW_BYTES 65536
 
 struct loop {
   struct ms_model *model;
@@ -36,20 +29,19 @@ struct loop {
   const struct ms_machine *machine;
   const struct ms_hooks *hooks;
   struct ms_train_result *result;
-  const struct ms_clip_source *source;
-  struct ms_split split;
-  struct ms_store stores[MS_TRAIN_MAX_BUCKETS], held_out;
-  int64_t *orders[MS_TRAIN_MAX_BUCKETS], epochs[MS_TRAIN_MAX_BUCKETS];
-  int store_count;
-  struct ms_objective objective;
-  struct ms_optimizer optimizer;
+  struct ms_feed feed;
+  struct ms_trained trained;
+  struct ms_objective *objectives; /* [accumulate], owned as the arrays below */
+  struct ms_dit_batch *batches;    /* [accumulate] of a step */
+  float **velocities;              /* [accumulate] */
+  const float **gradients;         /* [accumulate] */
+  int64_t *items;                  /* [accumulate][samples] */
   struct ms_checkpoint at;
   struct ms_metrics_file metrics;
-  struct ms_latents_cache cache;
   struct ms_train_figures step; /* of the last step that counted; step 0: none yet */
-  float *grad;
-  int begun;   /* optimizer and checkpoint are open */
-  double peak; /* FLOP/s of bf16 */
+  int begun;                    /* optimizer and checkpoint are open */
+  int warned;                   /* that more memory is resident than planned */
+  double peak;                  /* FLOP/s of bf16 */
   double start, trained_seconds, trained_tokens, trained_flops;
   int bad_steps;
 };
@@ -62,159 +54,6 @@ static void log_line(const struct loop *loop, enum ms_log_level level, const cha
 static int cancelled(const struct loop *loop) {
   return loop->hooks && loop->hooks->cancel && atomic_load(loop->hooks->cancel);
 }
-
-static int fill_stores(struct loop *loop, const struct ms_clip_source *source, struct ms_error *error) {
-  const struct ms_train_job *job = loop->job;
-  struct ms_train_bucket single = {
-      .width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
-  int count = job->bucket_count ? job->bucket_count : 1;
-  int64_t most_elements = 0, most_samples = MS_VALIDATION_SAMPLES;
-  int code = ms_split_init(&loop->split, job, source, error);
-  ms_latents_cache_open(&loop->cache, job->output, loop->model, loop->hooks);
-  for (int b = 0; b < count && code == 0; b++) {
-    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[b] : &single;
-    struct ms_store *store = &loop->stores[b];
-    int64_t *numbers = NULL, clips = 0, items;
-    code = ms_split_training(&loop->split, source, bucket, &numbers, &clips, error);
-    if (code < 0)
-      break;
-    items = ms_train_items(bucket, source->count, clips);
-    code = ms_store_fill(store, loop->model, source, bucket, numbers, clips, items, &loop->cache, loop->hooks,
-                         error);
-    free(numbers);
-    loop->store_count = b + 1;
-    if (code < 0)
-      break;
-    loop->orders[b] = malloc((size_t)items * sizeof *loop->orders[b]);
-    if (!loop->orders[b])
-      return ms_error_set(error, MS_ENOMEM, "out of memory for the order of clips");
-    loop->epochs[b] = -1;
-    if (ms_store_elements(store) * bucket->batch > most_elements)
-      most_elements = ms_store_elements(store) * bucket->batch;
-    if (bucket->batch > most_samples)
-      most_samples = bucket->batch;
-  }
-  if (code == 0 && loop->split.validation_count) {
-    const struct ms_train_bucket *bucket = job->bucket_count ? &job->buckets[0] : &single;
-    code = ms_store_fill(&loop->held_out, loop->model, source, bucket, loop->split.validation,
-                         loop->split.validation_count, loop->split.validation_count, &loop->cache,
-                         loop->hooks, error);
-    if (code == 0 && ms_store_elements(&loop->held_out) * MS_VALIDATION_SAMPLES > most_elements)
-      most_elements = ms_store_elements(&loop->held_out) * MS_VALIDATION_SAMPLES;
-  }
-  if (code == 0)
-    code = ms_objective_init(&loop->objective, loop->model, job, (int)most_samples, most_elements, error);
-  return code;
-}
-
-/* The bucket of a step, by the buckets' shares. */
-static int choose_bucket(const struct loop *loop, int64_t step) {
-  struct ms_random random = {.seed = loop->job->seed, .stream = STREAM_BUCKET + (uint64_t)step};
-  double total = 0, at = ms_random_uniform(&random);
-  for (int b = 0; b < loop->store_count; b++)
-    total += loop->stores[b].bucket.share;
-  at *= total;
-  for (int b = 0; b < loop->store_count - 1; b++) {
-    at -= loop->stores[b].bucket.share;
-    if (at < 0)
-      return b;
-  }
-  return loop->store_count - 1;
-}
-
-/* The next items of a bucket: epochs of shuffled items, a short last batch is filled from the next epoch. */
-static void draw_items(struct loop *loop, int b, int samples, int64_t *items) {
-  int64_t count = loop->stores[b].items;
-  for (int i = 0; i < samples; i++) {
-    int64_t drawn = loop->at.drawn[b]++;
-    if (drawn / count != loop->epochs[b]) {
-      loop->epochs[b] = drawn / count;
-      ms_split_order(loop->job->seed, b, loop->epochs[b], count, loop->orders[b]);
-    }
-    items[i] = loop->orders[b][drawn % count];
-  }
-}
-
-/* The DiT's parameters are exchanged for their average (and back) through the optimizer's own state: the
- * weights are kept in `grad`'s place, which is free between steps. */
-static int apply_average(struct loop *loop, struct ms_error *error) {
-  struct ms_params *params = ms_dit_params(loop->model->dit);
-  float *average;
-  if (!loop->optimizer.ema)
-    return 0;
-  average = malloc((size_t)params->total * sizeof *average);
-  if (!average)
-    return ms_error_set(error, MS_ENOMEM, "out of memory for the averaged weights");
-  ms_optimizer_read_average(&loop->optimizer, average);
-  memcpy(loop->grad, params->data, (size_t)params->total * msk_type_size(params->type));
-  if (params->type == MSK_F32)
-    memcpy(params->data, average, (size_t)params->total * sizeof *average);
-  else
-    loop->model->compute->adamw.f32_to_bf16(average, params->data, params->total);
-  free(average);
-  return ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
-}
-
-static int restore_weights(struct loop *loop, struct ms_error *error) {
-  struct ms_params *params = ms_dit_params(loop->model->dit);
-  if (!loop->optimizer.ema)
-    return 0;
-  memcpy(params->data, loop->grad, (size_t)params->total * msk_type_size(params->type));
-  return ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
-}
-
-/* The run's flag is polled (1), or what is done now is done to its end (0). */
-static void let_cancel(struct loop *loop, int polled) {
-  ms_pool_set_cancel(loop->model->compute->pool, polled && loop->hooks ? loop->hooks->cancel : NULL);
-}
-
-/* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. A run that is
- * cancelled meanwhile gets NaN, and its weights back: the look is left out, the step stands. */
-static int validate(struct loop *loop, double *loss, struct ms_error *error) {
-  struct ms_error why = {0};
-  double sum = 0;
-  int code, back;
-  let_cancel(loop, 0);
-  code = apply_average(loop, error);
-  let_cancel(loop, 1);
-  if (code < 0)
-    return code;
-  for (int64_t i = 0; i < loop->held_out.items && code == 0; i++) {
-    int64_t items[MS_VALIDATION_SAMPLES] = {i, i, i, i};
-    struct ms_progress progress = {"validate", i, loop->held_out.items, ms_seconds() - loop->start, -1};
-    if (loop->hooks && loop->hooks->progress)
-      loop->hooks->progress(loop->hooks->data, &progress);
-    code = ms_objective_make_fixed(&loop->objective, &loop->held_out, items, validation_sigmas,
-                                   MS_VALIDATION_SAMPLES, &why);
-    if (code == 0)
-      code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 0, loop->objective.velocity, &why);
-    if (code == 0)
-      sum += ms_objective_loss(&loop->objective, 0);
-  }
-  let_cancel(loop, 0);
-  back = restore_weights(loop, error);
-  let_cancel(loop, 1);
-  *loss = code == 0 && !cancelled(loop) ? sum / (double)loop->held_out.items : NAN;
-  if (code < 0 && code != MS_ECANCELLED)
-    return ms_error_set(error, code, "%s", why.message);
-  return back;
-}
-
-static int write_weights(struct loop *loop, struct ms_error *error) {
-  struct ms_params *params = ms_dit_params(loop->model->dit);
-  float *average = malloc((size_t)params->total * sizeof *average);
-  char path[1200];
-  int code;
-  if (!average)
-    return ms_error_set(error, MS_ENOMEM, "out of memory for the averaged weights");
-  ms_optimizer_read_average(&loop->optimizer, average);
-  snprintf(path, sizeof path, "%s/dit.safetensors", loop->job->output);
-  code = ms_params_save_values(params, average, MS_DTYPE_BF16, path, NULL, error);
-  free(average);
-  return code;
-}
-
-#define ROW_BYTES 65536
 
 /* Work that writes, done again once there is room where it failed for want of it: a full disk is no reason to
  * lose a run. */
@@ -231,72 +70,8 @@ static int patiently(struct loop *loop, int (*work)(struct loop *loop, struct ms
   }
 }
 
-/* A clip of the sample prompt, named by step and prompt. It has networks and threads of its own, so that the
- * training goes on with the same bits; that it cannot be made does not end the run. */
-static int make_sample(struct loop *loop, struct ms_error *error) {
-  struct ms_generate_job job = ms_generate_job_default();
-  struct ms_generate_result result;
-  struct ms_hooks quiet = {.cancel = loop->hooks ? loop->hooks->cancel : NULL};
-  struct ms_error why = {0};
-  char folder[1100], output[1300], slug[64], message[700];
-  int n = 0, code;
-  for (const char *p = loop->job->sample_prompt; *p && n < 40; p++)
-    slug[n++] = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') ? *p : '-';
-  slug[n] = 0;
-  snprintf(folder, sizeof folder, "%s/samples", loop->job->output);
-  snprintf(output, sizeof output, "%s/step-%06lld-%s.mp4", folder, (long long)loop->at.step, slug);
-  if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-    return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s\": %s", folder, strerror(errno));
-  code = patiently(loop, write_weights, (uint64_t)ms_dit_params(loop->model->dit)->total * 2, error);
-  if (code < 0)
-    return code;
-  job.prompt = loop->job->sample_prompt;
-  job.model = loop->job->output;
-  job.output = output;
-  job.seed = (int64_t)(loop->job->seed & 0x7fffffff);
-  code = ms_generate(&job, loop->machine, &quiet, &result, &why);
-  if (code == MS_ECANCELLED)
-    return ms_error_set(error, code, "%s", why.message);
-  if (code < 0) {
-    snprintf(message, sizeof message, "no sample clip of step %lld: %.500s", (long long)loop->at.step,
-             why.message);
-    log_line(loop, MS_LOG_WARNING, message);
-  } else if (loop->hooks && loop->hooks->sample) {
-    loop->hooks->sample(loop->hooks->data, loop->at.step, job.prompt, output);
-  }
-  return 0;
-}
-
-static int train_batch(struct loop *loop, int b, int64_t step, int micro, int64_t *items, double *loss,
-                       struct ms_error *error) {
-  struct ms_store *store = &loop->stores[b];
-  int samples = store->bucket.batch, accumulate = loop->job->accumulate;
-  int code;
-  draw_items(loop, b, samples, items);
-  code = ms_objective_make(&loop->objective, store, items, samples, (uint64_t)(step * accumulate + micro),
-                           error);
-  if (code == 0)
-    code = ms_dit_forward(loop->model->dit, &loop->objective.batch, 1, loop->objective.velocity, error);
-  if (code == 0) {
-    *loss += ms_objective_loss(&loop->objective, 1.0 / accumulate) / accumulate;
-    code = ms_dit_backward(loop->model->dit, &loop->objective.batch, loop->objective.gradient, loop->grad,
-                           NULL, NULL, error);
-  }
-  return code;
-}
-
-/* A clip as a person knows it: its file, or its number among those of the source, from 1. */
-static const char *clip_name(const struct loop *loop, int64_t clip, char *text, size_t size) {
-  char name[256];
-  if (loop->source->read_identity &&
-      loop->source->read_identity(loop->source->data, clip, name, sizeof name, NULL, NULL) == 0)
-    return ms_text_printable(name, text, size);
-  snprintf(text, size, "%lld", (long long)clip + 1);
-  return text;
-}
-
 /* Not finite: the step is skipped and its clips are named; several in a row end the run. */
-static int skip_step(struct loop *loop, int b, const int64_t *items, int samples, const struct ms_error *why,
+static int skip_step(struct loop *loop, int b, int samples, const struct ms_error *why,
                      struct ms_error *error) {
   char message[700];
   int n = snprintf(message, sizeof message, "step %lld skipped: %.300s; clips", (long long)loop->at.step + 1,
@@ -304,7 +79,7 @@ static int skip_step(struct loop *loop, int b, const int64_t *items, int samples
   for (int i = 0; i < samples && n < (int)sizeof message - 80; i++) {
     char name[64];
     n += snprintf(message + n, sizeof message - (size_t)n, "%s%s", i ? ", " : " ",
-                  clip_name(loop, loop->stores[b].clips[items[i]], name, sizeof name));
+                  ms_feed_name(&loop->feed, b, loop->items[i], name, sizeof name));
   }
   log_line(loop, MS_LOG_WARNING, message);
   if (++loop->bad_steps >= BAD_STEPS_IN_A_ROW)
@@ -347,99 +122,154 @@ static int add_row(struct loop *loop, struct ms_error *error) {
   return code;
 }
 
+/* The forward pass of all batches of the step, their losses, the backward pass; *loss is their mean. */
+static int compute_step(struct loop *loop, int b, int samples, double *loss, struct ms_error *error) {
+  int accumulate = loop->job->accumulate, code = 0;
+  struct ms_dit *dit = loop->model->dit;
+  for (int i = 0; i < accumulate && code == 0; i++) {
+    struct ms_objective *o = &loop->objectives[i];
+    int64_t *items = loop->items + (int64_t)i * loop->feed.samples;
+    ms_feed_draw(&loop->feed, b, &loop->at.drawn[b], samples, items);
+    code = ms_objective_make(o, &loop->feed.stores[b], items, samples,
+                             (uint64_t)(loop->at.step * accumulate + i), error);
+    loop->batches[i] = o->batch;
+    loop->velocities[i] = o->velocity;
+    loop->gradients[i] = o->gradient;
+  }
+  if (code == 0)
+    code = ms_trained_begin(&loop->trained, MS_STREAM_STEP, loop->at.step + 1, error);
+  if (code < 0)
+    return code;
+  code = ms_dit_forward_all(dit, loop->batches, accumulate, 1, loop->velocities, error);
+  for (int i = 0; i < accumulate && code == 0; i++)
+    *loss += ms_objective_loss(&loop->objectives[i], 1.0 / accumulate) / accumulate;
+  if (code == 0 && !isfinite(*loss))
+    code = ms_error_set(error, MS_ENOTFINITE, "the loss is not finite");
+  if (code == 0)
+    code = ms_dit_backward_all(dit, loop->batches, accumulate, loop->gradients, NULL, error);
+  if (code == 0 && ms_pool_cancelled(loop->model->compute->pool))
+    code = ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step);
+  return ms_trained_end(&loop->trained, code, error);
+}
+
+/* More memory than was planned is told once: the budget is a promise. */
+static void watch_memory(struct loop *loop) {
+  size_t resident = ms_memory_resident(), budget = ms_memory_budget(loop->machine);
+  char message[240], is[32], planned[32];
+  if (loop->warned || !budget || resident <= budget / 100 * 103)
+    return;
+  loop->warned = 1;
+  snprintf(message, sizeof message, "the run has %s in memory, more than the %s that it may have",
+           ms_format_bytes((double)resident, is, sizeof is),
+           ms_format_bytes((double)budget, planned, sizeof planned));
+  log_line(loop, MS_LOG_WARNING, message);
+}
+
+static int look(struct loop *loop, double *validation, struct ms_error *error) {
+  int code = ms_validate(&loop->trained, &loop->feed, &loop->objectives[0], loop->hooks, loop->start,
+                         validation, error);
+  if (code == 0 && isfinite(*validation))
+    loop->result->validation_loss = *validation;
+  return code;
+}
+
+static void count_step(struct loop *loop, double loss, double seconds, double tokens, double flops) {
+  loop->bad_steps = 0;
+  loop->at.step++;
+  loop->at.loss = loop->at.step == 1 ? loss : loop->at.loss + 0.02 * (loss - loop->at.loss);
+  loop->trained_seconds += seconds;
+  loop->trained_tokens += tokens;
+  loop->trained_flops += flops;
+  loop->result->steps++;
+}
+
 static int train_step(struct loop *loop, struct ms_error *error) {
   const struct ms_train_job *job = loop->job;
-  struct ms_params *params = ms_dit_params(loop->model->dit);
-  int64_t step = loop->at.step, items[4096];
-  int b = choose_bucket(loop, step), samples = loop->stores[b].bucket.batch, code = 0;
-  int64_t tokens = loop->stores[b].tokens * samples * job->accumulate;
-  double flops =
-      3 * ms_dit_forward_flops(loop->model->dit, loop->stores[b].lattice, loop->stores[b].bucket.coarse) *
-      samples * job->accumulate;
-  double began = ms_seconds(), loss = 0, norm = 0, lr = ms_schedule_lr(job, step), seconds, validation = NAN;
+  int b = ms_feed_bucket(&loop->feed, loop->at.step), code;
+  const struct ms_store *store = &loop->feed.stores[b];
+  int samples = store->bucket.batch, clips = samples * job->accumulate;
+  double tokens = (double)store->tokens * clips,
+         flops = 3 * ms_dit_forward_flops(loop->model->dit, store->lattice, store->bucket.coarse) * clips;
+  double began = ms_seconds(), loss = 0, norm = 0, lr = ms_schedule_lr(job, loop->at.step), validation = NAN;
   struct ms_checkpoint before = loop->at;
   struct ms_error why = {0};
-  memset(loop->grad, 0, (size_t)params->total * sizeof *loop->grad);
-  for (int micro = 0; micro < job->accumulate && code == 0; micro++)
-    code = train_batch(loop, b, step, micro, items, &loss, &why);
-  if (code == 0 && ms_pool_cancelled(loop->model->compute->pool))
-    code = ms_error_set(&why, MS_ECANCELLED, "stopped at step %lld", (long long)step);
-  let_cancel(loop, 0); /* an update is whole or not at all */
+  code = compute_step(loop, b, samples, &loss, &why);
   if (code == 0)
-    code = isfinite(loss) ? ms_optimizer_step(&loop->optimizer, loop->grad, lr, &norm, &why)
-                          : ms_error_set(&why, MS_ENOTFINITE, "the loss is not finite");
-  if (code == 0)
-    code = ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, &why);
-  let_cancel(loop, 1);
+    code = ms_trained_update(&loop->trained, lr, &norm, &why);
   if (code == MS_ENOTFINITE) {
-    if ((code = skip_step(loop, b, items, samples, &why, error)) < 0)
+    if ((code = skip_step(loop, b, samples, &why, error)) < 0)
       return code;
     loop->at.step++;
     return 0;
   }
   if (code < 0) {
     loop->at = before;
-    loop->epochs[b] = -1;
     return ms_error_set(error, code, "%s", why.message);
   }
-  loop->bad_steps = 0;
-  loop->at.step++;
-  loop->at.loss = step == 0 ? loss : loop->at.loss + 0.02 * (loss - loop->at.loss);
-  seconds = ms_seconds() - began;
-  loop->trained_seconds += seconds;
-  loop->trained_tokens += (double)tokens;
-  loop->trained_flops += flops;
-  loop->result->steps++;
-  if (loop->held_out.items && (due(job->validate_every, loop->at.step) || loop->at.step == job->steps)) {
-    code = validate(loop, &validation, error);
-    if (code < 0)
-      return code;
-    if (isfinite(validation))
-      loop->result->validation_loss = validation;
-  }
+  count_step(loop, loss, ms_seconds() - began, tokens, flops);
+  watch_memory(loop);
   loop->step = (struct ms_train_figures){.step = loop->at.step,
                                          .loss = loss,
                                          .smoothed_loss = loop->at.loss,
                                          .learning_rate = lr,
                                          .gradient_norm = norm,
-                                         .seconds = seconds,
-                                         .tokens = (double)tokens,
-                                         .flops = flops,
-                                         .validation_loss = validation};
-  return patiently(loop, add_row, ROW_BYTES, error);
+                                         .seconds = ms_seconds() - began,
+                                         .tokens = tokens,
+                                         .flops = flops};
+  ms_streamer_stats(loop->trained.streamer, &loop->step.lanes);
+  if (loop->feed.held_out.items && (due(job->validate_every, loop->at.step) || loop->at.step == job->steps))
+    code = look(loop, &validation, error);
+  loop->step.validation_loss = validation;
+  return code < 0 ? code : patiently(loop, add_row, ROW_BYTES, error);
 }
 
 static int save(struct loop *loop, struct ms_error *error) {
-  return ms_checkpoint_save(loop->job->output, &loop->at, &loop->optimizer, loop->job->keep, error);
+  struct ms_checkpoint_state state = ms_trained_state(&loop->trained);
+  int code = ms_trained_flush(&loop->trained, error);
+  loop->at.updates = loop->trained.updates;
+  return code < 0 ? code : ms_checkpoint_save(loop->job->output, &loop->at, &state, loop->job->keep, error);
 }
 
-static void freeze_all_but_offsets(struct ms_params *params) {
-  for (int i = 0; i < params->count; i++)
-    if (!strstr(params->list[i].name, ".offset."))
-      params->list[i].kind = MS_PARAM_FROZEN;
+/* The model as it is now, usable from the output folder. */
+static int export(struct loop *loop, struct ms_error *error) {
+  int code = ms_trained_flush(&loop->trained, error);
+  return code < 0 ? code : ms_trained_export(&loop->trained, error);
 }
 
-static int begin(struct loop *loop, struct ms_error *error) {
+static int make_sample(struct loop *loop, struct ms_error *error) {
+  int code = patiently(loop, export, (uint64_t)ms_dit_params(loop->model->dit)->total * 2, error);
+  return code < 0 ? code : ms_make_sample(loop->job, loop->at.step, loop->machine, loop->hooks, error);
+}
+
+static int open_objectives(struct loop *loop, struct ms_error *error) {
+  size_t n = (size_t)loop->job->accumulate;
+  int code = 0;
+  loop->objectives = calloc(n, sizeof *loop->objectives);
+  loop->batches = calloc(n, sizeof *loop->batches);
+  loop->velocities = calloc(n, sizeof *loop->velocities);
+  loop->gradients = calloc(n, sizeof *loop->gradients);
+  loop->items = calloc(n * (size_t)loop->feed.samples, sizeof *loop->items);
+  if (!loop->objectives || !loop->batches || !loop->velocities || !loop->gradients || !loop->items)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the batches of a step");
+  for (size_t i = 0; i < n && code == 0; i++)
+    code = ms_objective_init(&loop->objectives[i], loop->model, loop->job, loop->feed.samples,
+                             loop->feed.elements, error);
+  return code;
+}
+
+static int begin(struct loop *loop, const struct ms_train_clips *clips, struct ms_error *error) {
   const struct ms_train_job *job = loop->job;
-  struct ms_params *params = ms_dit_params(loop->model->dit);
-  struct ms_optimizer_params settings = ms_optimizer_params_default();
+  struct ms_checkpoint_state state;
   char path[1200];
-  int code;
-  settings.beta1 = (float)job->beta1;
-  settings.beta2 = (float)job->beta2;
-  settings.decay = (float)job->weight_decay;
-  settings.clip_norm = (float)job->clip_norm;
-  settings.ema = (float)job->ema;
-  if (job->method == MS_METHOD_OFFSETS)
-    freeze_all_but_offsets(params);
-  loop->grad = malloc((size_t)params->total * sizeof *loop->grad);
-  if (!loop->grad)
-    return ms_error_set(error, MS_ENOMEM, "out of memory for gradients");
+  int code = open_objectives(loop, error);
   loop->at.first_validation_loss = NAN;
-  code = ms_optimizer_open(&loop->optimizer, loop->model->compute, params, &settings, error);
+  if (code == 0)
+    code = ms_trained_open(&loop->trained, loop->model, job, clips, loop->machine, loop->hooks, error);
   if (code == 0 && job->resume) {
-    code = ms_checkpoint_load(job->output, &loop->at, &loop->optimizer, loop->hooks, error);
+    state = ms_trained_state(&loop->trained);
+    code = ms_checkpoint_load(job->output, &loop->at, &state, loop->hooks, error);
     code = code > 0 ? 0 : code;
+    loop->trained.updates = loop->at.updates;
   }
   if (code == 0 && loop->at.step > job->steps)
     code = ms_train_refuse_steps(job, loop->at.step, error);
@@ -447,10 +277,9 @@ static int begin(struct loop *loop, struct ms_error *error) {
     snprintf(path, sizeof path, "%s/metrics.csv", job->output);
     code = ms_metrics_file_open(&loop->metrics, path, loop->at.step, error);
   }
-  if (code == 0)
-    code = ms_dit_prepare(loop->model->dit, MSK_PRECISION_BF16, 1, error);
-  if (code == 0 && loop->held_out.items && loop->at.step == 0)
-    code = validate(loop, &loop->at.first_validation_loss, error);
+  if (code == 0 && loop->feed.held_out.items && loop->at.step == 0)
+    code = ms_validate(&loop->trained, &loop->feed, &loop->objectives[0], loop->hooks, loop->start,
+                       &loop->at.first_validation_loss, error);
   return code;
 }
 
@@ -481,16 +310,22 @@ static void finish(struct loop *loop) {
   result->steps = loop->at.step;
   result->seconds = ms_seconds() - loop->start;
   result->peak_host_bytes = ms_memory_peak();
-  for (int b = 0; b < loop->store_count; b++) {
-    ms_store_release(&loop->stores[b]);
-    free(loop->orders[b]);
-  }
-  ms_store_release(&loop->held_out);
-  ms_split_release(&loop->split);
-  ms_objective_release(&loop->objective);
-  ms_optimizer_release(&loop->optimizer);
+  ms_trained_close(&loop->trained);
+  for (int i = 0; i < loop->job->accumulate && loop->objectives; i++)
+    ms_objective_release(&loop->objectives[i]);
+  ms_feed_release(&loop->feed);
   ms_metrics_file_close(&loop->metrics);
-  free(loop->grad);
+  free(loop->objectives);
+  free(loop->batches);
+  free(loop->velocities);
+  free((void *)loop->gradients);
+  free(loop->items);
+  free(loop);
+}
+
+/* For a person who looks for what a step waited for. */
+static int write_trace(struct loop *loop, struct ms_error *error) {
+  return loop->job->trace ? ms_trace_write(&loop->trained.trace, loop->job->trace, error) : 0;
 }
 
 int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct ms_error *error) {
@@ -513,7 +348,7 @@ static void stop(struct loop *loop, struct ms_error *why) {
                      : "stopped while the clips were prepared, before the first step: nothing was trained");
   else if (loop->at.step == 0)
     ms_error_set(why, MS_ECANCELLED, "stopped before the first of %lld steps: nothing was trained", steps);
-  else if (save(loop, &failure) == 0 && write_weights(loop, &failure) == 0) /* it can be used as it is, too */
+  else if (save(loop, &failure) == 0 && export(loop, &failure) == 0) /* it can be used as it is, too */
     ms_error_set(why, MS_ECANCELLED,
                  "stopped at step %lld of %lld: --resume -o \"%.300s\" goes on from there", step, steps,
                  output);
@@ -526,8 +361,8 @@ static void stop(struct loop *loop, struct ms_error *why) {
 }
 
 int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
-                  const struct ms_machine *machine, const struct ms_hooks *hooks,
-                  struct ms_train_result *result, struct ms_error *error) {
+                  const struct ms_train_clips *clips, const struct ms_machine *machine,
+                  const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
   struct loop *loop = calloc(1, sizeof *loop);
   struct ms_error why = {0};
   int code;
@@ -540,12 +375,11 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
                         .machine = machine,
                         .hooks = hooks,
                         .result = result,
-                        .source = source,
                         .start = ms_seconds()};
-  code = fill_stores(loop, source, &why);
+  code = ms_feed_open(&loop->feed, model, job, source, hooks, &why);
   ms_memory_trim();
   if (code == 0)
-    code = begin(loop, &why);
+    code = begin(loop, clips, &why);
   loop->begun = code == 0;
   if (code == 0 && loop->at.step < job->steps)
     loop->peak = ms_train_peak(model->compute);
@@ -562,14 +396,15 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
       code = make_sample(loop, &why);
   }
   if (code == 0)
-    code = patiently(loop, write_weights, (uint64_t)ms_dit_params(model->dit)->total * 2, &why);
+    code = patiently(loop, export, (uint64_t)ms_dit_params(model->dit)->total * 2, &why);
   if (code == 0 && result->steps > 0)
     caution(loop);
   if (code == MS_ECANCELLED)
     stop(loop, &why);
+  if (code == 0 || code == MS_ECANCELLED)
+    write_trace(loop, NULL);
   if (code < 0)
     ms_error_set(error, code, "%s", why.message);
   finish(loop);
-  free(loop);
   return code;
 }

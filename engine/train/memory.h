@@ -6,8 +6,8 @@
 struct ms_train_clips {
   int64_t count; /* of the source */
   int masks;     /* it has subject masks */
+  size_t held;   /* bytes that the process held beside the bare program when the run began */
 };
-
 /* Bytes of what a run has beside the DiT's weights and their state; the largest of all buckets. */
 struct ms_train_parts {
   size_t clips;       /* stored latents and captions */
@@ -23,16 +23,5 @@ struct ms_train_parts {
 void ms_train_parts(const struct ms_model *model, const struct ms_train_job *job,
                     const struct ms_train_clips *clips, struct ms_train_parts *parts);
 
-/* model: networks opened, weights not needed; job: sizes resolved (width, height and frames not 0, or
- * buckets). The whole state counts: weights, gradients, moments, average, clips, activations of the largest
- * batch or validation pass, the model that makes sample clips. */
-void ms_train_memory(const struct ms_model *model, const struct ms_train_job *job,
-                     const struct ms_train_clips *clips, struct ms_memory *need);
-/* Holds the job's need against the machine's budgets. MS_EBUDGET names the resource, by how much it falls
- * short, and the nearest batch, length or size that would fit. Writes the planned peak of host memory. To be
- * called before the work begins. */
-int ms_train_memory_check(const struct ms_model *model, const struct ms_train_job *job,
-                          const struct ms_train_clips *clips, const struct ms_machine *machine,
-                          size_t *planned, struct ms_error *error);
 /* How many items of a bucket are stored, and how many clips are held out for validation. */
 int64_t ms_train_items(const struct ms_train_bucket *bucket, int64_t source_count, int64_t training_clips);

@@ -179,10 +179,11 @@ void ms_optimizer_read_average(const struct ms_optimizer *o, float *out) {
     read_master(o, 0, o->params->total, out);
 }
 
-int ms_optimizer_save(const struct ms_optimizer *o, const char *path, struct ms_error *error) {
+int ms_optimizer_save(void *optimizer, const char *path, uint64_t *sum, struct ms_error *error) {
+  const struct ms_optimizer *o = optimizer;
   struct ms_tensor_out tensors[5];
-  char step[32], parameters[32], sum[17];
-  const char *metadata[] = {"step", step, "parameters", parameters, "sum", sum, NULL};
+  char step[32], parameters[32];
+  const char *metadata[] = {"step", step, "parameters", parameters, NULL};
   uint64_t hash = MS_HASH_START;
   int64_t total = o->params->total;
   int n = 0;
@@ -198,7 +199,7 @@ int ms_optimizer_save(const struct ms_optimizer *o, const char *path, struct ms_
     tensors[n++] = (struct ms_tensor_out){"average", MS_DTYPE_F32, 1, {total}, o->ema};
   for (int i = 0; i < n; i++)
     hash = ms_hash_bytes(hash, tensors[i].data, (size_t)total * ms_dtype_size(tensors[i].dtype));
-  ms_hash_format(hash, sum);
+  *sum = hash;
   return ms_safetensors_write(path, tensors, n, metadata, error);
 }
 
@@ -215,11 +216,11 @@ static int load_part(const struct ms_safetensors *file, const char *name, enum m
   return 0;
 }
 
-int ms_optimizer_load(struct ms_optimizer *o, const char *path, struct ms_error *error) {
+int ms_optimizer_load(void *optimizer, const char *path, uint64_t sum, struct ms_error *error) {
+  struct ms_optimizer *o = optimizer;
   struct ms_safetensors *file = NULL;
   int64_t total = o->params->total;
-  const char *step, *parameters, *sum;
-  char found[17];
+  const char *step, *parameters;
   uint64_t hash = MS_HASH_START;
   int code = ms_safetensors_open(&file, path, error);
   if (code < 0)
@@ -239,8 +240,7 @@ int ms_optimizer_load(struct ms_optimizer *o, const char *path, struct ms_error 
     code = load_part(file, "low", MS_DTYPE_U16, total, o->lo, &hash, error);
   if (code == 0 && o->ema)
     code = load_part(file, "average", MS_DTYPE_F32, total, o->ema, &hash, error);
-  sum = ms_safetensors_metadata(file, "sum");
-  if (code == 0 && sum && strcmp(sum, ms_hash_format(hash, found)))
+  if (code == 0 && hash != sum)
     code = ms_error_set(error, MS_EINPUT, "\"%s\" is damaged: its values do not add up", path);
   if (code == 0)
     o->step = strtoll(step, NULL, 10);

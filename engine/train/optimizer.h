@@ -37,7 +37,8 @@ int ms_optimizer_step(struct ms_optimizer *optimizer, const float *grad, double 
                       struct ms_error *error);
 /* The averaged weights (the weights themselves if EMA is off) as float32 [total]. */
 void ms_optimizer_read_average(const struct ms_optimizer *optimizer, float *out);
-/* Writes weights (.w as stored), low words, moments, EMA and the step to a safetensors file, and reads them
- * back bit for bit. Load is MS_EINPUT if the file was made for other parameters. */
-int ms_optimizer_save(const struct ms_optimizer *optimizer, const char *path, struct ms_error *error);
-int ms_optimizer_load(struct ms_optimizer *optimizer, const char *path, struct ms_error *error);
+/* Writes weights as stored, low words, moments, EMA and the step to a safetensors file, and reads them back
+ * bit for bit: state of a checkpoint (checkpoint.h), data: the optimizer. Load is MS_EINPUT if the file was
+ * made for other parameters, or its values do not give *sum. */
+int ms_optimizer_save(void *optimizer, const char *path, uint64_t *sum, struct ms_error *error);
+int ms_optimizer_load(void *optimizer, const char *path, uint64_t sum, struct ms_error *error);

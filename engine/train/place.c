@@ -67,12 +67,12 @@ void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
     packed = larger(packed, ms_model_shard_packed_bytes(model, MSK_BF16, MSK_PRECISION_BF16, l, 1));
   }
   packed += ms_model_shard_packed_bytes(model, MSK_BF16, MSK_PRECISION_BF16, -1, 1);
-  fixed = memory.program + beside + parts.media + parts.clips + parts.kept +
+  fixed = clips->held + memory.program + beside + parts.media + parts.clips + parts.kept +
           4 * parts.batch * (size_t)job->accumulate;
   working = larger(parts.working, parts.validation);
   if (job->sample_prompt && job->sample_every > 0)
     add_preview(model, &working, &fixed);
   need->job.working = packed + working;
   need->job.host_fixed = fixed;
-  need->encode_bytes = memory.program + beside + parts.media + parts.clips + parts.encoding;
+  need->encode_bytes = clips->held + memory.program + beside + parts.media + parts.clips + parts.encoding;
 }

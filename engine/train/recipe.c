@@ -10,7 +10,7 @@
 #include "msk-cpu.h"
 #include "train/codec-stage.h"
 #include "train/loop.h"
-#include "train/memory.h"
+#include "train/fit.h"
 #include "train/output.h"
 #include "train/recipe-file.h"
 #include "train/text-stage.h"
@@ -58,10 +58,9 @@ static int read_phase(const json_t *phase, struct ms_train_job *job, struct ms_e
 }
 
 /* Every phase must fit before the first stage begins. */
-static int check_memory(struct ms_compute *compute, const json_t *recipe, const struct ms_clip_source *source,
+static int check_memory(struct ms_compute *compute, const json_t *recipe, const struct ms_train_clips *clips,
                         const char *output, const struct ms_machine *machine, size_t *planned,
                         struct ms_error *error) {
-  const struct ms_train_clips clips = {source->count, source->read_mask != NULL};
   const json_t *phases = json_object_get(recipe, "dit");
   struct ms_model model = {0};
   int code = ms_model_read(&model, output, error);
@@ -72,7 +71,7 @@ static int check_memory(struct ms_compute *compute, const json_t *recipe, const 
     size_t bytes = 0;
     code = read_phase(json_array_get(phases, i), &job, error);
     if (code == 0)
-      code = ms_train_memory_check(&model, &job, &clips, machine, &bytes, error);
+      code = ms_train_fit_check(&model, &job, clips, machine, &bytes, error);
     *planned = bytes > *planned ? bytes : *planned;
   }
   ms_model_release(&model);
@@ -101,8 +100,8 @@ static int open_for_phases(struct ms_model *model, struct ms_compute *compute, c
 
 /* Phase i works in OUT/phase-N; it starts from the weights of the phase before. */
 static int run_phases(struct ms_model *model, const json_t *recipe, const char *path,
-                      const struct ms_clip_source *source, const char *output,
-                      const struct ms_machine *machine, const struct ms_hooks *hooks,
+                      const struct ms_clip_source *source, const struct ms_train_clips *clips,
+                      const char *output, const struct ms_machine *machine, const struct ms_hooks *hooks,
                       struct ms_train_result *result, struct ms_error *error) {
   const json_t *phases = json_object_get(recipe, "dit");
   char folder[1100], from[1200], to[1200];
@@ -118,7 +117,7 @@ static int run_phases(struct ms_model *model, const json_t *recipe, const char *
     job.recipe = path;
     job.resume = 1;
     if (code == 0 && !has_file(folder, "dit.safetensors"))
-      code = ms_train_loop(model, &job, source, machine, hooks, result, error);
+      code = ms_train_loop(model, &job, source, clips, machine, hooks, result, error);
     if (code == 0)
       code = ms_model_load_part(model, MS_MODEL_DIT, MSK_BF16, folder, error);
     snprintf(from, sizeof from, "%s/dit.safetensors", folder);
@@ -130,13 +129,16 @@ static int run_phases(struct ms_model *model, const json_t *recipe, const char *
 }
 
 int ms_train_recipe(const char *path, const char *output, int resume, const struct ms_clip_source *source,
-                    const char *const *vocabulary, const char *const *same, const struct ms_machine *machine,
+                    const char *const *vocabulary, const char *const *same, const struct ms_machine *given,
                     const struct ms_hooks *hooks, struct ms_train_result *result, struct ms_error *error) {
+  const struct ms_train_clips clips = {source->count, source->read_mask != NULL, ms_memory_held()};
+  struct ms_machine own = *given, *machine = &own;
   struct ms_compute compute = {0};
   struct ms_model model = {0};
   json_t *recipe = NULL;
   size_t planned = 0;
   int code = ms_recipe_read(path, &recipe, error), opened, lock = -1;
+  own.host_memory = ms_memory_budget(given); /* one budget from the start to the end */
   memset(result, 0, sizeof *result);
   result->loss = result->validation_loss = result->first_validation_loss = NAN;
   if (code == 0)
@@ -159,7 +161,7 @@ int ms_train_recipe(const char *path, const char *output, int resume, const stru
     }
   }
   if (code == 0)
-    code = check_memory(&compute, recipe, source, output, machine, &planned, error);
+    code = check_memory(&compute, recipe, &clips, output, machine, &planned, error);
   /* Only what this run began: a folder that was refused belongs to somebody. */
   if (code < 0 && opened && !resume)
     ms_train_output_discard(output);
@@ -168,7 +170,7 @@ int ms_train_recipe(const char *path, const char *output, int resume, const stru
   if (code == 0)
     code = open_for_phases(&model, &compute, output, error);
   if (code == 0)
-    code = run_phases(&model, recipe, path, source, output, machine, hooks, result, error);
+    code = run_phases(&model, recipe, path, source, &clips, output, machine, hooks, result, error);
   result->planned_host_bytes = planned;
   ms_model_release(&model);
   ms_compute_release(&compute);

@@ -34,7 +34,7 @@ void ms_train_report(const struct ms_hooks *hooks, const struct ms_train_figures
                      const char *output, int64_t steps, double spent, double seconds_per_step) {
   struct ms_progress progress = {"train", f->step, steps, spent,
                                  seconds_per_step * (double)(steps - f->step)};
-  struct ms_metric metrics[12];
+  struct ms_metric metrics[24];
   int n = 0;
   if (hooks && hooks->metrics) {
     metrics[n++] = (struct ms_metric){"loss", f->loss};
@@ -47,6 +47,13 @@ void ms_train_report(const struct ms_hooks *hooks, const struct ms_train_figures
     if (peak > 0)
       metrics[n++] = (struct ms_metric){"mfu", f->flops / f->seconds / peak};
     metrics[n++] = (struct ms_metric){"host_bytes", (double)ms_memory_resident()};
+    metrics[n++] = (struct ms_metric){"compute_seconds", f->lanes.busy[MS_LANE_COMPUTE]};
+    metrics[n++] = (struct ms_metric){"read_seconds", f->lanes.busy[MS_LANE_READ]};
+    metrics[n++] = (struct ms_metric){"write_seconds", f->lanes.busy[MS_LANE_WRITE]};
+    metrics[n++] = (struct ms_metric){"optimizer_seconds", f->lanes.busy[MS_LANE_HOST]};
+    metrics[n++] = (struct ms_metric){"waited_seconds", f->lanes.waited};
+    metrics[n++] = (struct ms_metric){"read_bytes", f->lanes.bytes[MS_LANE_READ]};
+    metrics[n++] = (struct ms_metric){"written_bytes", f->lanes.bytes[MS_LANE_WRITE]};
     if (f->saved)
       metrics[n++] = (struct ms_metric){"disk_bytes", folder_bytes(output, 0)};
     if (isfinite(f->validation_loss))

@@ -33,9 +33,10 @@ int ms_stage_open(struct ms_stage_loop *loop, const char *phase, const json_t *s
                         strerror(errno));
   optimizer.decay = (float)loop->job.weight_decay;
   optimizer.ema = (float)loop->job.ema;
+  loop->state = (struct ms_checkpoint_state){&loop->optimizer, ms_optimizer_save, ms_optimizer_load};
   code = ms_optimizer_open(&loop->optimizer, compute, params, &optimizer, error);
   if (code == 0)
-    code = ms_checkpoint_load(loop->folder, &loop->at, &loop->optimizer, hooks, error);
+    code = ms_checkpoint_load(loop->folder, &loop->at, &loop->state, hooks, error);
   loop->grad = malloc((size_t)params->total * sizeof *loop->grad);
   if (code >= 0 && !loop->grad)
     return ms_error_set(error, MS_ENOMEM, "out of memory for gradients");
@@ -65,9 +66,9 @@ int ms_stage_update(struct ms_stage_loop *loop, double loss, const char *figure,
   }
   if ((loop->job.save_every > 0 && loop->at.step % loop->job.save_every == 0) ||
       loop->at.step == loop->job.steps)
-    code = ms_checkpoint_save(loop->folder, &loop->at, &loop->optimizer, 1, error);
+    code = ms_checkpoint_save(loop->folder, &loop->at, &loop->state, 1, error);
   if (code == 0 && loop->hooks && loop->hooks->cancel && atomic_load(loop->hooks->cancel)) {
-    ms_checkpoint_save(loop->folder, &loop->at, &loop->optimizer, 1, NULL);
+    ms_checkpoint_save(loop->folder, &loop->at, &loop->state, 1, NULL);
     code = ms_error_set(error, MS_ECANCELLED, "stopped at step %lld of the %s", (long long)loop->at.step,
                         loop->phase);
   }

@@ -4,12 +4,14 @@
 #include <jansson.h>
 #include "ms-job.h"
 #include "train/checkpoint.h"
+#include "train/optimizer.h"
 
 struct ms_stage_loop {
   const char *phase; /* name for progress and for the folder of checkpoints, "codec" */
   char folder[1100];
   struct ms_train_job job; /* schedule: steps, lr, final_lr, warmup, ema */
   struct ms_optimizer optimizer;
+  struct ms_checkpoint_state state; /* of the optimizer */
   struct ms_checkpoint at;
   float *grad; /* [total], owned */
   const struct ms_hooks *hooks;

@@ -15,7 +15,7 @@
 #include "train/checkpoint.h"
 #include "train/disk.h"
 #include "train/loop.h"
-#include "train/memory.h"
+#include "train/fit.h"
 #include "train/output.h"
 #include "train/run-file.h"
 
@@ -63,18 +63,20 @@ int ms_train_check_job(const struct ms_train_job *job, struct ms_error *error) {
 }
 
 int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *given,
-             const struct ms_machine *machine, const struct ms_hooks *hooks, struct ms_train_result *result,
-             struct ms_error *error) {
+             const struct ms_machine *given_machine, const struct ms_hooks *hooks,
+             struct ms_train_result *result, struct ms_error *error) {
+  struct ms_machine own = *given_machine, *machine = &own;
   struct ms_train_job job = *asked;
   struct ms_clip_source source = {0};
   struct ms_compute compute = {0};
   struct ms_model model = {0};
-  struct ms_train_clips clips;
+  struct ms_train_clips clips = {.held = ms_memory_held()};
   json_t *kept = NULL;
   size_t planned = 0;
   char folder[1024];
   int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0, lock = -1;
   memset(result, 0, sizeof *result);
+  own.host_memory = ms_memory_budget(given_machine); /* one budget from the start to the end */
   if (code == 0 && (!job.output || !job.output[0]))
     code = ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
   if (code == 0 && job.resume) {
@@ -112,13 +114,14 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   if (code == 0 && !job.frames)
     job.frames = model.defaults.frames;
   if (code == 0) {
-    clips = (struct ms_train_clips){source.count, source.read_mask != NULL};
-    code = ms_train_memory_check(&model, &job, &clips, machine, &planned, error);
+    clips.count = source.count;
+    clips.masks = source.read_mask != NULL;
+    code = ms_train_fit_check(&model, &job, &clips, machine, &planned, error);
   }
   if (code == 0)
     code = ms_train_disk_check(&model, &job, error);
   if (code == 0)
-    code = ms_model_load(&model, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16, error);
+    code = ms_model_load(&model, folder, MS_MODEL_CODEC | MS_MODEL_TEXT, MSK_BF16, MSK_PRECISION_BF16, error);
   if (code == 0)
     code = ms_train_output_parts(&model, folder, &job, error);
   if (code == 0) {
@@ -126,7 +129,7 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     code = ms_run_file_write(&job, folder, &source, error);
   }
   if (code == 0)
-    code = ms_train_loop(&model, &job, &source, machine, hooks, result, error);
+    code = ms_train_loop(&model, &job, &source, &clips, machine, hooks, result, error);
   result->planned_host_bytes = planned;
   /* Only what this run began: a folder that was refused belongs to somebody. */
   if (code < 0 && result->steps == 0 && own_output)

@@ -84,8 +84,8 @@ static int refuse_value(const struct ms_param *param, const char *path, int64_t 
                       param->name, path, (long long)index, text);
 }
 
-static int load_one(struct ms_params *params, int index, struct ms_safetensors *const *files, int count,
-                    const char *prefix, struct ms_error *error) {
+int ms_params_read(const struct ms_params *params, int index, struct ms_safetensors *const *files, int count,
+                   const char *prefix, enum msk_type type, void *out, struct ms_error *error) {
   const struct ms_param *param = &params->list[index];
   const struct ms_tensor_view *view = NULL;
   char name[512], wanted[160], found[160];
@@ -111,16 +111,16 @@ static int load_one(struct ms_params *params, int index, struct ms_safetensors *
     return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" of \"%.160s\" has shape %.80s, wanted is %.80s",
                         name, ms_safetensors_path(files[file]), found, wanted);
   }
-  convert(view, params->type, ms_params_at(params, index));
+  convert(view, type, out);
   ms_safetensors_forget(view);
-  bad = first_bad(ms_params_at(params, index), params->type, param->count);
+  bad = first_bad(out, type, param->count);
   return bad < 0 ? 0 : refuse_value(param, ms_safetensors_path(files[file]), bad, error);
 }
 
 int ms_params_load(struct ms_params *params, struct ms_safetensors *const *files, int count,
                    const char *prefix, struct ms_error *error) {
   for (int i = 0; i < params->count; i++) {
-    int code = load_one(params, i, files, count, prefix, error);
+    int code = ms_params_read(params, i, files, count, prefix, params->type, ms_params_at(params, i), error);
     if (code < 0)
       return code;
   }

@@ -9,6 +9,9 @@
  * file and both shapes; the values are then partly loaded. The mapped pages that were read are given back. */
 int ms_params_load(struct ms_params *params, struct ms_safetensors *const *files, int count,
                    const char *prefix, struct ms_error *error);
+/* The same for one parameter, number `index`, as `type` into out [its count]. params->data is not touched. */
+int ms_params_read(const struct ms_params *params, int index, struct ms_safetensors *const *files, int count,
+                   const char *prefix, enum msk_type type, void *out, struct ms_error *error);
 /* Writes all parameters in their own type (F32 or BF16). metadata as in ms_safetensors_write. MS_EOUTPUT. */
 int ms_params_save(const struct ms_params *params, const char *path, const char *const *metadata,
                    struct ms_error *error);

@@ -164,6 +164,7 @@ static void check_resume(enum msk_type type, float ema) {
   const char *name = type == MSK_F32 ? "float32" : "split master";
   struct fixture straight, first, second, other;
   struct ms_error error = {0};
+  uint64_t sum = 0;
   fixture_open(&straight, type, 1, 1, ema);
   fixture_open(&first, type, 3, 1, ema);
   fixture_open(&second, type, 2, 1, ema);
@@ -171,10 +172,10 @@ static void check_resume(enum msk_type type, float ema) {
     step(&straight, n);
   for (int n = 0; n < 4; n++)
     step(&first, n);
-  if (ms_optimizer_save(&first.optimizer, scratch_path("state.safetensors"), &error) < 0)
+  if (ms_optimizer_save(&first.optimizer, scratch_path("state.safetensors"), &sum, &error) < 0)
     die(&error);
   memset(second.params.data, 0, (size_t)second.params.total * msk_type_size(type));
-  if (ms_optimizer_load(&second.optimizer, scratch_path("state.safetensors"), &error) < 0)
+  if (ms_optimizer_load(&second.optimizer, scratch_path("state.safetensors"), sum, &error) < 0)
     die(&error);
   check_ok(same_state(&first, &second), "%s, average %g: loaded is saved", name, ema);
   for (int n = 4; n < 9; n++)
@@ -182,7 +183,7 @@ static void check_resume(enum msk_type type, float ema) {
   check_ok(same_state(&straight, &second),
            "%s, average %g: four steps, save, load, five steps are nine steps", name, ema);
   fixture_open(&other, type == MSK_F32 ? MSK_BF16 : MSK_F32, 1, 1, ema);
-  check_ok(ms_optimizer_load(&other.optimizer, scratch_path("state.safetensors"), &error) == MS_EINPUT &&
+  check_ok(ms_optimizer_load(&other.optimizer, scratch_path("state.safetensors"), sum, &error) == MS_EINPUT &&
                error.message[0],
            "%s: a state of another type is refused: %.40s...", name, error.message);
   fixture_close(&straight);
