@@ -68,7 +68,14 @@ static char *weights_of(MsaRun *run) {
   return g_build_filename(msa_run_get_folder(run), "dit.safetensors", NULL);
 }
 
+static void phase_cb(MsaJob *job, GParamSpec *property, GString *phases) {
+  g_string_append_printf(phases, "%s ", msa_job_get_phase(job));
+  if (!strcmp(msa_job_get_phase(job), "cache") && msa_job_get_seconds_left(job) >= 0)
+    g_string_append(phases, "with a time that it cannot know ");
+}
+
 static void check_run(MsaStudio *studio, const char *dataset) {
+  g_autoptr(GString) phases = g_string_new(NULL);
   g_autoptr(MsaTrainParams) params = train_params("My run", dataset);
   g_autoptr(MsaJob) job = msa_queue_add_train(msa_studio_get_queue(studio), params);
   check_ok(room_listed(studio, 1, 5) && g_list_model_get_n_items(msa_studio_get_runs(studio)) == 1,
@@ -77,12 +84,17 @@ static void check_run(MsaStudio *studio, const char *dataset) {
   check_ok(msa_run_get_job(run) == job && msa_run_get_steps(run) == STEPS && isnan(msa_run_get_loss(run)),
            "with its job");
   MsaSeries *loss = msa_run_get_series(run, "loss");
+  g_signal_connect(job, "notify::phase", G_CALLBACK(phase_cb), phases);
   room_reaches(job, MSA_JOB_DONE, 200);
+  g_signal_handlers_disconnect_by_data(job, phases);
   check_ok(msa_job_get_state(job) == MSA_JOB_DONE, "it is trained (%s)",
            msa_job_get_error(job) ? msa_job_get_error(job) : "no error");
   check_ok(msa_run_get_state(run) == MSA_JOB_DONE && !msa_run_get_job(run) &&
                msa_run_get_step(run) == STEPS && isfinite(msa_run_get_loss(run)),
            "and its run is done");
+  const char *cache = strstr(phases->str, "cache "), *train = strstr(phases->str, "train ");
+  check_ok(cache && train && cache < train && !strstr(phases->str, "encode") && !strstr(phases->str, "time"),
+           "clips were prepared before it learned, with no word of the time left: %s", phases->str);
   check_ok(is_one_by_one(loss, STEPS), "the loss has a point a step (%d)", (int)msa_series_get_length(loss));
   check_ok(msa_series_get_y(loss)[STEPS - 1] == msa_run_get_loss(run), "the last one is the run's");
   MsaSeries *rate = msa_run_get_series(run, "learning_rate");

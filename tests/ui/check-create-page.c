@@ -38,6 +38,8 @@ static void check_words(void) {
                says(msu_format_bytes((guint64)1181116007), "1.1 GB") &&
                says(msu_format_bytes((guint64)3 << 40), "3.0 TB"),
            "sizes too");
+  check_ok(says(msu_format_phase("cache"), "Preparing clips") && says(msu_format_phase("train"), "Training"),
+           "and phases words");
 }
 
 static void check_rows(void) {
