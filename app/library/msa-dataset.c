@@ -136,7 +136,8 @@ static gboolean write_caption(const char *path, const char *caption, GError **er
   if (g_file_set_contents_full(target, line, -1, G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE,
                                0666, &failure))
     return TRUE;
-  g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("The caption cannot be written: %s"), failure->message);
+  g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+              _("The caption cannot be written: %s. Check who may write in its folder."), failure->message);
   return FALSE;
 }
 

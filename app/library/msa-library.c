@@ -93,7 +93,8 @@ void msa_library_close(MsaLibrary *library) {
 /* Whether the store can still be told; if not, the task is ended. */
 static gboolean is_open(MsaLibrary *library, GTask *task) {
   if (!library->store)
-    g_task_return_new_error(task, MSA_ERROR, MSA_ERROR_STORE, _("The library is closed."));
+    g_task_return_new_error(task, MSA_ERROR, MSA_ERROR_STORE,
+                            _("The library is closed. Start MegaSlide Studio again."));
   return library->store != NULL;
 }
 
@@ -333,7 +334,8 @@ static void moved_cb(GObject *source, GAsyncResult *result, gpointer data) {
   if (!library->store) {
     for (guint i = move->from; i < move->clips->len; i++)
       if (!move->errors[i])
-        g_set_error_literal(&move->errors[i], MSA_ERROR, MSA_ERROR_STORE, _("The library is closed."));
+        g_set_error_literal(&move->errors[i], MSA_ERROR, MSA_ERROR_STORE,
+                            _("The library is closed. Start MegaSlide Studio again."));
     move->next = move->clips->len;
   }
   for (guint i = move->from; i < move->next; i++)

@@ -76,7 +76,8 @@ static char *find(const char *path, const struct stat *file) {
 static char *move_to_own(const char *path, const char *own_trash, GError **error) {
   g_autofree char *name = g_path_get_basename(path);
   if (g_mkdir_with_parents(own_trash, 0700) < 0) {
-    g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("The folder “%s” cannot be made: %s"), own_trash,
+    g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+                _("The folder “%s” cannot be made: %s. Check who may write there."), own_trash,
                 g_strerror(errno));
     return NULL;
   }
@@ -90,7 +91,8 @@ static char *move_to_own(const char *path, const char *own_trash, GError **error
       return location;
     g_free(location);
     if (!g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_EXISTS)) {
-      g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("“%s” cannot be moved to the trash: %s"), path,
+      g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+                  _("“%s” cannot be moved to the trash: %s. Check who may write in its folder."), path,
                   failure->message);
       return NULL;
     }
@@ -129,7 +131,8 @@ gboolean msa_trash_restore(const char *location, const char *path, GError **erro
       g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
                   _("Something else is at “%s” now: move it away, then restore again."), path);
     else
-      g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("“%s” cannot be restored from the trash: %s"), path,
+      g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+                  _("“%s” cannot be restored from the trash: %s. Check who may write in its folder."), path,
                   failure->message);
     return FALSE;
   }

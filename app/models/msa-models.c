@@ -148,7 +148,7 @@ static char *model_folder_of(const char *from, GError **error) {
   if (g_file_test(from, G_FILE_TEST_IS_DIR))
     return g_strdup(from);
   if (!g_file_test(from, G_FILE_TEST_EXISTS)) {
-    g_set_error(error, MSA_ERROR, MSA_ERROR_INPUT, _("There is no “%s”."), from);
+    g_set_error(error, MSA_ERROR, MSA_ERROR_INPUT, _("There is no “%s” any more: choose another."), from);
     return NULL;
   }
   g_autofree char *folder = g_path_get_dirname(from), *config = g_build_filename(folder, "model.json", NULL);
@@ -226,7 +226,8 @@ static gboolean import_model(const struct import *import, GError **error) {
   if (!folder)
     return FALSE;
   if (g_mkdir_with_parents(import->own, 0777) < 0) {
-    g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("The folder “%s” cannot be made: %s"), import->own,
+    g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+                _("The folder “%s” cannot be made: %s. Check who may write there."), import->own,
                 g_strerror(errno));
     return FALSE;
   }
@@ -240,8 +241,8 @@ static gboolean import_model(const struct import *import, GError **error) {
   g_autofree char *name = free_name(folder, import->own), *to = g_build_filename(import->own, name, NULL);
   if (g_rename(part, to) == 0)
     return TRUE;
-  g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("The folder “%s” cannot be made: %s"), to,
-              g_strerror(errno));
+  g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT,
+              _("The folder “%s” cannot be made: %s. Check who may write there."), to, g_strerror(errno));
   discard(part);
   return FALSE;
 }

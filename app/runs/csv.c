@@ -91,8 +91,8 @@ static gboolean write_csv(const struct csv *csv, FILE *file, GError **error) {
 }
 
 static gboolean cannot_write(const char *path, int number, GError **error) {
-  g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("\"%s\" cannot be written: %s"), path,
-              g_strerror(number));
+  g_set_error(error, MSA_ERROR, MSA_ERROR_OUTPUT, _("\"%s\" cannot be written: %s; choose another folder"),
+              path, g_strerror(number));
   return FALSE;
 }
 
@@ -128,7 +128,8 @@ void msa_run_save_csv_async(MsaRun *run, const char *path, GAsyncReadyCallback c
   MSA_ASSERT_MAIN();
   g_task_set_source_tag(task, msa_run_save_csv_async);
   if (!store) {
-    g_task_return_new_error(task, MSA_ERROR, MSA_ERROR_STORE, _("the library is not open"));
+    g_task_return_new_error(task, MSA_ERROR, MSA_ERROR_STORE,
+                            _("The library is closed. Start MegaSlide Studio again."));
     return;
   }
   struct csv *csv = g_new0(struct csv, 1);

@@ -67,7 +67,8 @@ gboolean msa_store_failed(struct msa_store *store, GError **error) {
         path);
     break;
   default:
-    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, _("\"%s\" cannot be used: %s"), path,
+    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
+                _("\"%s\" cannot be used: %s; check the disk that it is on and try again"), path,
                 store->db ? sqlite3_errmsg(store->db) : _("out of memory"));
   }
   return FALSE;
@@ -76,7 +77,8 @@ gboolean msa_store_failed(struct msa_store *store, GError **error) {
 static gboolean make_folder(const char *path, GError **error) {
   if (g_mkdir_with_parents(path, 0755) == 0)
     return TRUE;
-  g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, _("cannot make the folder \"%s\": %s"), path,
+  g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
+              _("cannot make the folder \"%s\": %s; check who may write there and try again"), path,
               g_strerror(errno));
   return FALSE;
 }
@@ -86,7 +88,9 @@ static gboolean take_lock(struct msa_store *store, GError **error) {
   g_autofree char *path = g_strconcat(store->folders->store, ".lock", NULL);
   store->lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (store->lock_file < 0) {
-    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE, _("cannot write \"%s\": %s"), path, g_strerror(errno));
+    g_set_error(error, MSA_ERROR, MSA_ERROR_STORE,
+                _("cannot write \"%s\": %s; check who may write there and try again"), path,
+                g_strerror(errno));
     return FALSE;
   }
   if (flock(store->lock_file, LOCK_EX | LOCK_NB) == 0)

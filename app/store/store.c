@@ -55,7 +55,8 @@ static gboolean in_transaction(struct msa_store *store, const struct work *work,
     return FALSE;
   }
   if (!store->db) {
-    g_set_error_literal(error, MSA_ERROR, MSA_ERROR_STORE, _("the library is not open"));
+    g_set_error_literal(error, MSA_ERROR, MSA_ERROR_STORE,
+                        _("The library is closed. Start MegaSlide Studio again."));
     return FALSE;
   }
   if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
@@ -162,7 +163,9 @@ static void push(struct msa_store *store, struct work work) {
   if (!closed)
     return;
   if (work.wait || work.task)
-    answer(store, &work, FALSE, g_error_new_literal(MSA_ERROR, MSA_ERROR_STORE, _("the library is closed")));
+    answer(store, &work, FALSE,
+           g_error_new_literal(MSA_ERROR, MSA_ERROR_STORE,
+                               _("The library is closed. Start MegaSlide Studio again.")));
   else if (work.destroy)
     work.destroy(work.data);
 }

@@ -63,7 +63,8 @@ void msu_closing_begin(MsuWindow *window) {
   const gboolean train = msa_job_get_kind(job) == MSA_JOB_TRAIN;
   GtkWidget *dialog = adw_message_dialog_new(
       GTK_WINDOW(window), train ? _("A model is being trained") : _("A clip is being made"),
-      _("Paused, it goes on from its last step when you open the Studio again. Kept running, it ends without "
+      _("Paused, it can go on from its last step when you open the Studio again. Kept running, it ends "
+        "without "
         "the window."));
   adw_message_dialog_add_responses(ADW_MESSAGE_DIALOG(dialog), "cancel", _("Cancel"), "keep",
                                    _("Keep running"), "pause", _("Pause and close"), NULL);
