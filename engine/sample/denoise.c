@@ -18,34 +18,48 @@
 #define SLOT_PROMPT 1
 #define SLOT_NEGATIVE 2
 
+static struct ms_dit_batch batch_of(const struct ms_denoise *d, const float *x, const float *time,
+                                    const float *const *text, const int *rows, int slot) {
+  struct ms_dit_batch batch = {.samples = 1,
+                               .latents = x,
+                               .timesteps = time,
+                               .text = text,
+                               .text_rows = rows,
+                               .coarse = d->stage->coarse,
+                               .text_slot = slot};
+  memcpy(batch.lattice, d->stage->lattice, sizeof batch.lattice);
+  return batch;
+}
+
+/* The passes of a step: with the prompt into velocity, and where it is guided with the negative one into
+ * scratch. */
+static int run_passes(const struct ms_denoise *d, const struct ms_dit_batch *batches, int count,
+                      float *velocity, float *scratch, struct ms_error *error) {
+  float *const out[2] = {velocity, scratch};
+  int code = 0;
+  if (d->streamed)
+    return ms_streamed_forward(d->streamed, batches, count, out, error);
+  for (int i = 0; i < count && code == 0; i++)
+    code = ms_dit_forward(d->model->dit, &batches[i], 0, out[i], error);
+  return code;
+}
+
 static int predict(const struct ms_denoise *d, const float *x, double timestep, float *velocity,
                    float *scratch, struct ms_error *error) {
   const struct ms_stage *stage = d->stage;
   float time = (float)timestep;
-  const float *text = d->text;
-  int rows = d->text_rows;
-  struct ms_dit_batch batch = {.samples = 1,
-                               .latents = x,
-                               .timesteps = &time,
-                               .text = &text,
-                               .text_rows = &rows,
-                               .coarse = stage->coarse,
-                               .text_slot = SLOT_PROMPT};
+  const struct ms_dit_batch batches[2] = {
+      batch_of(d, x, &time, &d->text, &d->text_rows, SLOT_PROMPT),
+      batch_of(d, x, &time, &d->negative, &d->negative_rows, SLOT_NEGATIVE)};
   int64_t count =
       (int64_t)ms_codec_channels(d->model->codec) * stage->lattice[0] * stage->lattice[1] * stage->lattice[2];
-  int code;
-  memcpy(batch.lattice, stage->lattice, sizeof batch.lattice);
-  code = ms_dit_forward(d->model->dit, &batch, 0, velocity, error);
+  int code = run_passes(d, batches, stage->guidance == 1 ? 1 : 2, velocity, scratch, error);
   if (code < 0 || stage->guidance == 1)
     return code;
-  text = d->negative;
-  rows = d->negative_rows;
-  batch.text_slot = SLOT_NEGATIVE;
-  code = ms_dit_forward(d->model->dit, &batch, 0, scratch, error);
   /* v = v_negative + guidance (v_prompt - v_negative) */
-  for (int64_t i = 0; i < count && code == 0; i++)
+  for (int64_t i = 0; i < count; i++)
     velocity[i] = (float)(scratch[i] + stage->guidance * ((double)velocity[i] - scratch[i]));
-  return code;
+  return 0;
 }
 
 /* The clean clip as predicted now, through the codec's linear colour channels: one small picture a latent

@@ -5,9 +5,11 @@
 #include "ms-job.h"
 #include "sample/stages.h"
 #include "sample/state.h"
+#include "sample/streamed.h"
 
 struct ms_denoise {
   struct ms_model *model;
+  struct ms_streamed *streamed; /* its layers pass through memory; NULL: they are there */
   const struct ms_stage *stage;
   int stage_number;
   enum ms_sampler_kind sampler;

@@ -23,6 +23,7 @@
 #include "sample/settings.h"
 #include "sample/stages.h"
 #include "sample/state.h"
+#include "sample/streamed.h"
 
 #define NOISE_STREAM 1000 /* streams of the noise: this plus the stage's number */
 
@@ -33,6 +34,9 @@ struct run {
   struct ms_compute compute;
   struct ms_model model;
   struct ms_stage_plan plan;
+  struct ms_placement placement; /* of a model that does not fit whole */
+  struct ms_streamed streamed;
+  int is_streamed;
   struct ms_state_folder state;
   int first_stage, first_step, last_stage;
   json_t *settings;
@@ -114,17 +118,33 @@ static int open_networks(struct run *run, const struct ms_machine *machine, stru
   return code;
 }
 
-static void measure(const struct run *run, const struct ms_machine *machine, int width, int height,
-                    int frames, struct ms_memory *need) {
+/* Whether a clip of this size fits with the model in memory (1), with its layers passing through (2), or not
+ * (0). need, placement: NULL, or what it comes to; the placement is released by the caller. */
+static int fits(const struct run *run, const struct ms_machine *machine, int width, int height, int frames,
+                struct ms_memory *need, struct ms_placement *placement) {
   struct ms_stage_plan plan;
+  struct ms_memory memory;
+  struct ms_placement own;
+  struct ms_sample_need asked;
+  int fit;
   ms_stages_plan(&run->model, width, height, frames, run->job.steps, run->job.guidance, &plan);
-  ms_sample_memory(&run->model, &plan, precision_of(machine), need);
-}
-
-static int fits(const struct run *run, const struct ms_machine *machine, int width, int height, int frames) {
-  struct ms_memory need;
-  measure(run, machine, width, height, frames, &need);
-  return ms_memory_fits(&need, machine);
+  ms_sample_memory(&run->model, &plan, precision_of(machine), &memory);
+  if (need)
+    *need = memory;
+  if (ms_memory_fits(&memory, machine))
+    return 1;
+  ms_sample_need(&run->model, &plan, precision_of(machine), &asked);
+  asked.job.host_fixed += ms_memory_held();
+  asked.job.host_budget = ms_memory_budget(machine);
+  asked.job.device_budget = machine->device_memory;
+  if (ms_placement_make(&own, &asked.job, NULL) < 0)
+    return 0;
+  fit = own.fits ? 2 : 0;
+  if (placement)
+    *placement = own;
+  else
+    ms_placement_release(&own);
+  return fit;
 }
 
 /* The most frames of a size that fit, or 0. */
@@ -133,7 +153,7 @@ static int most_frames(const struct run *run, const struct ms_machine *machine, 
   int good = 0, bad = frames + 1;
   while (bad - good > 1) {
     int middle = good + (bad - good) / 2;
-    if (fits(run, machine, width, height, middle))
+    if (fits(run, machine, width, height, middle, NULL, NULL))
       good = middle;
     else
       bad = middle;
@@ -151,8 +171,8 @@ static int scaled_side(int side, int sixteenths) {
 static void advise(const struct run *run, const struct ms_machine *machine, char *advice, size_t size) {
   const struct ms_generate_job *job = &run->job;
   int frames = most_frames(run, machine, job->width, job->height, job->frames), part = 15, n = 0;
-  while (part > 0 &&
-         !fits(run, machine, scaled_side(job->width, part), scaled_side(job->height, part), job->frames))
+  while (part > 0 && !fits(run, machine, scaled_side(job->width, part), scaled_side(job->height, part),
+                           job->frames, NULL, NULL))
     part--;
   if (frames)
     n = snprintf(advice, size, "%d frame%s of that size", frames, frames == 1 ? "" : "s");
@@ -167,14 +187,32 @@ static int check_budget(struct run *run, const struct ms_machine *machine, struc
   const struct ms_generate_job *job = &run->job;
   struct ms_memory need;
   char what[80], advice[128];
-  measure(run, machine, job->width, job->height, job->frames, &need);
-  run->result->planned_host_bytes = need.host;
-  if (ms_memory_fits(&need, machine))
+  int fit = fits(run, machine, job->width, job->height, job->frames, &need, &run->placement);
+  run->is_streamed = fit == 2;
+  run->result->planned_host_bytes = run->is_streamed ? run->placement.host_bytes : need.host;
+  if (fit)
     return 0;
   advise(run, machine, advice, sizeof advice);
   snprintf(what, sizeof what, "a clip of %dx%d with %d frame%s", job->width, job->height, job->frames,
            job->frames == 1 ? "" : "s");
+  /* what is said is the least that it comes to */
+  if (run->placement.host_bytes) {
+    need.host = (size_t)run->placement.host_bytes - ms_memory_held();
+    need.device = (size_t)run->placement.device_bytes;
+  }
   return ms_memory_check(&need, machine, what, advice, error);
+}
+
+/* The model is in memory, or its layers come when they are needed. */
+static int load_model(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
+  enum msk_precision precision = precision_of(machine);
+  enum msk_type type = precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32;
+  int code =
+      ms_model_load(&run->model, run->model.folder,
+                    run->is_streamed ? MS_MODEL_CODEC | MS_MODEL_TEXT : MS_MODEL_ALL, type, precision, error);
+  if (code == 0 && run->is_streamed)
+    code = ms_streamed_open(&run->streamed, &run->model, &run->placement, precision, run->hooks, error);
+  return code;
 }
 
 static int encode_text(struct run *run, struct ms_error *error) {
@@ -267,6 +305,7 @@ static int64_t stage_elements(const struct run *run, int stage) {
 
 static int sample_stage(struct run *run, int number, int first_step, float *latents, struct ms_error *error) {
   struct ms_denoise denoise = {.model = &run->model,
+                               .streamed = run->is_streamed ? &run->streamed : NULL,
                                .stage = &run->plan.list[number],
                                .stage_number = number,
                                .shift = number == 0 ? run->job.shift : 1,
@@ -404,7 +443,6 @@ static void leave(struct run *run) {
 
 static int generate(struct run *run, const struct ms_machine *machine, struct ms_error *error) {
   float *latents = NULL, means[MS_MAX_LAYERS] = {0};
-  enum msk_precision precision = precision_of(machine);
   int code =
       ms_compute_open(&run->compute, machine->threads, machine->reference ? 0 : msk_cpu_detect(), error);
   if (code < 0)
@@ -420,8 +458,7 @@ static int generate(struct run *run, const struct ms_machine *machine, struct ms
     return ms_error_set(error, MS_ENOMEM, "out of memory");
   if ((code = check_budget(run, machine, error)) < 0 || (code = open_state(run, error)) < 0)
     return code;
-  code = ms_model_load(&run->model, run->model.folder, MS_MODEL_ALL,
-                       precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32, precision, error);
+  code = load_model(run, machine, error);
   if (code == 0)
     code = encode_text(run, error);
   if (code == 0) {
@@ -482,6 +519,8 @@ int ms_generate(const struct ms_generate_job *job, const struct ms_machine *mach
   free(run->negative);
   json_decref(run->settings);
   ms_saved_job_release(&run->saved);
+  ms_streamed_close(&run->streamed);
+  ms_placement_release(&run->placement);
   ms_model_release(&run->model);
   ms_compute_release(&run->compute);
   free(run);
