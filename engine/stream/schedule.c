@@ -339,6 +339,7 @@ static struct ms_op *compute(struct making *m, enum ms_op_kind kind, int layer, 
 
 static void forward(struct making *m) {
   const struct ms_schedule_params *p = m->params;
+  struct place *host;
   struct ms_op *op;
   m->weights = -1;
   if ((p->average || p->update) && p->outer_trained > 0)
@@ -348,10 +349,15 @@ static void forward(struct making *m) {
     need(m, op, m->weights);
     put_input(m, 0, index_of(m, op));
   }
+  host = fetch(m, 0, 1);
   for (int l = 0; l < p->layers; l++) {
-    struct place *host = fetch(m, l, 1), *device = NULL, *next;
-    if (!p->forward)
+    struct place *device = NULL, *next, *later;
+    int made;
+    if (!p->forward) {
+      if (l + 1 < p->layers)
+        fetch(m, l + 1, 1);
       continue;
+    }
     if (p->device)
       device = lift(m, l, host);
     op = compute(m, MS_OP_FORWARD, l, p->forward_seconds, 0);
@@ -362,7 +368,12 @@ static void forward(struct making *m) {
       need_place(m, op, next);
     use(m, p->device ? device : host, 0, op);
     use(m, input_of(m, l), 0, op);
-    put_input(m, l + 1, index_of(m, op));
+    made = index_of(m, op);
+    /* listed before this layer's output is put away: else the next layer's state would be written behind it,
+     * after this layer is computed instead of beside it */
+    later = l + 1 < p->layers ? fetch(m, l + 1, 1) : NULL;
+    put_input(m, l + 1, made);
+    host = later;
   }
   if (p->forward)
     compute(m, MS_OP_FORWARD, p->layers, NULL, p->outer_forward_seconds / 2);
