@@ -186,6 +186,8 @@ static void check_playing(MsuPlayer *player) {
 }
 
 static void check_broken(MsuPlayer *player, const char *clip, gint64 frames, const char *folder) {
+  static const guint8 rgb[3 * 2 * 3] = {0};
+  g_autoptr(MsaFrames) poster = msa_frames_new(rgb, 3, 2, 1, 8);
   g_autofree char *whole = NULL;
   gsize size = 0;
   g_autofree char *path = g_build_filename(folder, "broken.mp4", NULL);
@@ -217,6 +219,16 @@ static void check_broken(MsuPlayer *player, const char *clip, gint64 frames, con
                cases[i].name);
     }
   }
+  msu_player_set_path(player, clip);
+  msu_player_set_poster(player, poster);
+  check_ok(gdk_paintable_get_intrinsic_width(msu_player_get_paintable(player)) == 3 && !failed(player),
+           "a poster stands until the first frame");
+  check_ok(wait_for(settled, player, 30) &&
+               gdk_paintable_get_intrinsic_width(msu_player_get_paintable(player)) > 3,
+           "which takes its place");
+  msu_player_set_poster(player, poster);
+  check_ok(gdk_paintable_get_intrinsic_width(msu_player_get_paintable(player)) > 3,
+           "and keeps it when a poster is late");
   msu_player_set_path(player, "/nowhere/at/all.mp4");
   check_ok(wait_for(failed, player, 30), "a file that is not there gives a sentence");
   check_ok(open_clip(player, clip, frames) && !failed(player), "the next clip plays again");

@@ -31,7 +31,8 @@ static guint signals[N_SIGNALS];
 
 G_DEFINE_FINAL_TYPE(MsuCreateStage, msu_create_stage, GTK_TYPE_WIDGET)
 
-static void show_clip(MsuCreateStage *self, MsaClip *clip) {
+/* preview: what the clip looked like while it formed; NULL: not known. */
+static void show_clip(MsuCreateStage *self, MsaClip *clip, MsaFrames *preview) {
   const MsaGenerateParams *params = msa_clip_get_params(clip);
   g_autofree char *facts = msu_format_clip(clip);
   g_autofree char *all = NULL;
@@ -44,8 +45,11 @@ static void show_clip(MsuCreateStage *self, MsaClip *clip) {
   gtk_label_set_text(self->facts, all ? all : facts);
   gtk_widget_set_sensitive(self->use_seed, params && params->seed >= 0);
   gtk_widget_set_sensitive(self->vary, params != NULL);
-  if (g_strcmp0(msu_player_get_path(MSU_PLAYER(self->player)), msa_clip_get_path(clip)))
+  if (g_strcmp0(msu_player_get_path(MSU_PLAYER(self->player)), msa_clip_get_path(clip))) {
     msu_player_set_path(MSU_PLAYER(self->player), msa_clip_get_path(clip));
+    if (preview)
+      msu_player_set_poster(MSU_PLAYER(self->player), preview);
+  }
   msu_player_set_loop(MSU_PLAYER(self->player), TRUE);
   msu_player_set_playing(MSU_PLAYER(self->player), TRUE);
   gtk_stack_set_visible_child_name(self->stack, "done");
@@ -72,6 +76,16 @@ static void show_forming(MsuCreateStage *self) {
   gtk_stack_set_visible_child_name(self->stack, "forming");
 }
 
+static void set_job(MsuCreateStage *self, MsaJob *job);
+
+static void show_made(MsuCreateStage *self) {
+  MsuMovingPicture *picture = MSU_MOVING_PICTURE(self->picture);
+  g_autoptr(MsaClip) clip = g_object_ref(msa_job_get_clip(self->job));
+  set_job(self, NULL);
+  show_clip(self, clip, msu_moving_picture_get_frames(picture));
+  msu_moving_picture_set_frames(picture, NULL);
+}
+
 static void update(MsuCreateStage *self) {
   if (!self->job)
     return;
@@ -85,7 +99,7 @@ static void update(MsuCreateStage *self) {
   case MSA_JOB_DONE:
   case MSA_JOB_CANCELLED:
     if (msa_job_get_clip(self->job))
-      msu_create_stage_show_clip(self, msa_job_get_clip(self->job));
+      show_made(self);
     else if (msa_job_get_state(self->job) == MSA_JOB_CANCELLED)
       msu_create_stage_show_job(self, NULL);
     return;
@@ -125,7 +139,7 @@ void msu_create_stage_show_job(MsuCreateStage *self, MsaJob *job) {
 void msu_create_stage_show_clip(MsuCreateStage *self, MsaClip *clip) {
   g_return_if_fail(MSU_IS_CREATE_STAGE(self));
   set_job(self, NULL);
-  show_clip(self, clip);
+  show_clip(self, clip, NULL);
   msu_moving_picture_set_frames(MSU_MOVING_PICTURE(self->picture), NULL);
 }
 

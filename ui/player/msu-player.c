@@ -10,6 +10,9 @@
 #include "player/msu-stage.h"
 #include "player/msu-video-paintable.h"
 #include "widgets/msu-clock.h"
+#include "widgets/msu-frames-texture.h"
+
+#define POSTER_SIDE 256 /* as the library's cells have it, whose pictures are kept in memory */
 
 struct _MsuPlayer {
   GtkWidget parent_instance;
@@ -22,6 +25,7 @@ struct _MsuPlayer {
 
   char *path;
   MsuReel *reel;
+  GCancellable *poster;    /* its load; NULL: none is under way */
   struct msu_sound *sound; /* NULL: the clip has none, or it was not needed yet */
   gint64 frames, frame;
   double position; /* seconds of the clip, while it plays */
@@ -86,6 +90,20 @@ static void update_play_button(MsuPlayer *self) {
   gtk_accessible_update_property(GTK_ACCESSIBLE(self->play_button), GTK_ACCESSIBLE_PROPERTY_LABEL, label, -1);
 }
 
+static void stop_poster(MsuPlayer *self) {
+  g_cancellable_cancel(self->poster);
+  g_clear_object(&self->poster);
+}
+
+static void poster_cb(GObject *source, GAsyncResult *result, gpointer data) {
+  g_autoptr(MsuPlayer) self = data;
+  g_autoptr(GError) error = NULL;
+  g_autoptr(MsaFrames) frames = msa_frames_load_finish(result, &error);
+  /* A cancelled load must not touch what took its place. */
+  if (frames && !g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+    msu_player_set_poster(self, frames);
+}
+
 /* Shows the frame if it is decoded; else what is seen stays. */
 static gboolean show_frame(MsuPlayer *self) {
   if (msu_video_paintable_get_frame(self->paintable) == self->frame)
@@ -93,6 +111,7 @@ static gboolean show_frame(MsuPlayer *self) {
   g_autoptr(GdkTexture) texture = msu_reel_peek(self->reel, self->frame);
   if (!texture)
     return FALSE;
+  stop_poster(self);
   msu_video_paintable_set_texture(self->paintable, texture, self->frame, msu_reel_get_width(self->reel),
                                   msu_reel_get_height(self->reel));
   return TRUE;
@@ -169,6 +188,7 @@ static void reel_changed_cb(MsuReel *reel, MsuPlayer *self) {
   if (error && !gtk_widget_get_visible(self->message)) {
     gtk_label_set_text(GTK_LABEL(self->message_label), error);
     gtk_widget_set_visible(self->message, TRUE);
+    stop_poster(self);
     msu_video_paintable_set_texture(self->paintable, NULL, -1, 0, 0);
     update_controls(self);
     notify(self, PROP_ERROR);
@@ -350,6 +370,7 @@ static gboolean grab_focus(GtkWidget *widget) {
 }
 
 static void clear_reel(MsuPlayer *self) {
+  stop_poster(self);
   if (self->reel)
     g_signal_handlers_disconnect_by_data(self->reel, self);
   g_clear_object(&self->reel);
@@ -523,6 +544,8 @@ void msu_player_set_path(MsuPlayer *self, const char *path) {
   msu_scrubber_set_path(MSU_SCRUBBER(self->scrubber), path);
   if (path) {
     self->reel = msu_reel_new(path);
+    self->poster = g_cancellable_new();
+    msa_frames_load_async(path, POSTER_SIDE, 1, self->poster, poster_cb, g_object_ref(self));
     g_signal_connect_object(self->reel, "changed", G_CALLBACK(reel_changed_cb), self, 0);
   } else if (self->window)
     set_full(self, FALSE);
@@ -538,6 +561,15 @@ void msu_player_set_path(MsuPlayer *self, const char *path) {
 const char *msu_player_get_path(MsuPlayer *self) {
   g_return_val_if_fail(MSU_IS_PLAYER(self), NULL);
   return self->path;
+}
+
+void msu_player_set_poster(MsuPlayer *self, MsaFrames *frames) {
+  g_return_if_fail(MSU_IS_PLAYER(self));
+  stop_poster(self);
+  if (!self->reel || get_error(self) || msu_video_paintable_get_frame(self->paintable) >= 0)
+    return;
+  g_autoptr(GdkTexture) texture = msu_frames_texture_new(frames, 0);
+  msu_video_paintable_set_texture(self->paintable, texture, -1, frames->width, frames->height);
 }
 
 void msu_player_set_playing(MsuPlayer *self, gboolean playing) {

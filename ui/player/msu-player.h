@@ -3,6 +3,7 @@
  *
  * Keys while it has the focus: Space, Left, Right (Shift: ten), Home, End, L, M, F11. */
 #pragma once
+#include "msa-frames.h"
 #include <gtk/gtk.h>
 
 #define MSU_TYPE_PLAYER (msu_player_get_type())
@@ -13,6 +14,9 @@ GtkWidget *msu_player_new(void);
  * "error" (string or NULL: shown in the picture's place). */
 void msu_player_set_path(MsuPlayer *player, const char *path);
 const char *msu_player_get_path(MsuPlayer *player);
+/* What is seen until the first frame is decoded: the first of these. Without it the player loads a thumbnail
+ * of the clip. After set_path. */
+void msu_player_set_poster(MsuPlayer *player, MsaFrames *frames);
 void msu_player_set_playing(MsuPlayer *player, gboolean playing);
 void msu_player_set_loop(MsuPlayer *player, gboolean loop);
 void msu_player_set_frame(MsuPlayer *player, gint64 frame); /* pauses, seeks exactly */

@@ -6,6 +6,7 @@
 #include "msa-frames.h"
 #include "player/msu-stage.h"
 #include "player/msu-video-paintable.h"
+#include "widgets/msu-frames-texture.h"
 
 /* Of the thumbnails; and how many cover the bar. */
 #define SIDE 160
@@ -44,10 +45,7 @@ static void show_thumbnail(MsuScrubber *self, gint64 frame) {
     return;
   /* Thumbnails lie evenly over the clip, so the nearest one stands for the frame. */
   gint64 index = CLAMP(frame * frames->count / MAX(self->frames, 1), 0, frames->count - 1);
-  gsize stride = (gsize)frames->width * 3, size = stride * frames->height;
-  g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(frames->bytes, size * index, size);
-  g_autoptr(GdkTexture) texture =
-      gdk_memory_texture_new(frames->width, frames->height, GDK_MEMORY_R8G8B8, bytes, stride);
+  g_autoptr(GdkTexture) texture = msu_frames_texture_new(frames, (int)index);
   msu_video_paintable_set_texture(self->thumbnail, texture, frame, frames->width, frames->height);
 }
 

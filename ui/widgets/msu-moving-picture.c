@@ -3,6 +3,7 @@
 #include <adwaita.h>
 
 #include "widgets/msu-clock.h"
+#include "widgets/msu-frames-texture.h"
 
 #define FADE_SECONDS .3
 
@@ -38,13 +39,8 @@ static void reel_clear(struct reel *reel) {
 }
 
 static GdkTexture *reel_texture(struct reel *reel, int frame) {
-  const MsaFrames *frames = reel->frames;
-  if (!reel->textures[frame]) {
-    gsize stride = (gsize)frames->width * 3, size = stride * frames->height;
-    g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(frames->bytes, size * frame, size);
-    reel->textures[frame] =
-        gdk_memory_texture_new(frames->width, frames->height, GDK_MEMORY_R8G8B8, bytes, stride);
-  }
+  if (!reel->textures[frame])
+    reel->textures[frame] = msu_frames_texture_new(reel->frames, frame);
   return reel->textures[frame];
 }
 
