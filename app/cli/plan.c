@@ -5,8 +5,8 @@
 
 #include "core/folders.h"
 #include "machine.h"
-#include "ms-plan.h"
 #include "ms-system.h"
+#include "plan-show.h"
 
 struct args {
   const char *model, *config, *hardware, *output, *attention, *sampler, *method, *moments;
@@ -18,7 +18,7 @@ struct args {
   int64_t seed;
   double shift, lr;
   struct msa_machine_args machine;
-  int measure, json;
+  int study, measure, json;
 };
 
 #define COMMON_OPTIONS                                                                                       \
@@ -111,6 +111,8 @@ static const struct msa_option train_options[] = {
      .least = 1e-12, .most = 10},
     {"seed", 0, MSA_OPTION_WHOLE, offsetof(struct args, seed), .argument = "S", .help = "changes no plan",
      .least = 0, .most = MS_MAX_SEED},
+    {"study", 0, MSA_OPTION_FLAG, offsetof(struct args, study),
+     .help = "first what bounds a step, and steps of other layouts, links, homes and lengths"},
     LAST_OPTIONS,
     {0},
 };
@@ -139,147 +141,6 @@ static const char *find_file(const char *name, const char *data, const char *fol
   return access(name, R_OK) != 0 && access(path, R_OK) == 0 ? path : name;
 }
 
-static json_t *suggestions_json(const struct ms_plan *plan) {
-  static const char *const changes[] = {
-      [MS_PLAN_SIZE] = "size", [MS_PLAN_FRAMES] = "frames", [MS_PLAN_BATCH] = "batch"};
-  json_t *list = json_array();
-  for (int i = 0; i < plan->suggestion_count; i++) {
-    const struct ms_plan_suggestion *s = &plan->suggestions[i];
-    json_t *one = json_pack("{s:s, s:i, s:i, s:i, s:I, s:I}", "change", changes[s->change], "width", s->width,
-                            "height", s->height, "frames", s->frames, "host_bytes", (json_int_t)s->host_bytes,
-                            "device_bytes", (json_int_t)s->device_bytes);
-    if (s->batch)
-      json_object_set_new(one, "batch", json_integer(s->batch));
-    json_object_set_new(one, "seconds", msa_json_number(s->seconds));
-    json_array_append_new(list, one);
-  }
-  return list;
-}
-
-static json_t *stages_json(const struct ms_plan *plan) {
-  json_t *list = json_array();
-  for (int i = 0; i < plan->stage_count; i++) {
-    const struct ms_generate_stage *s = &plan->stages[i];
-    json_t *stage =
-        json_pack("{s:[i,i,i], s:I, s:s, s:i, s:f, s:f}", "lattice", s->lattice[0], s->lattice[1],
-                  s->lattice[2], "tokens", (json_int_t)s->tokens, "attention", s->attention, "steps",
-                  s->steps, "first_sigma", s->first_sigma, "seconds", plan->stage_seconds[i]);
-    json_array_append_new(list, stage);
-  }
-  return list;
-}
-
-static void put_json(struct msa_output *output, const struct ms_plan *plan, const struct ms_rates *rates) {
-  json_t *result = json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:b}", "parameters",
-                             (json_int_t)plan->parameters, "tokens", (json_int_t)plan->tokens, "flops",
-                             plan->flops, "host_bytes", (json_int_t)plan->host_bytes, "device_bytes",
-                             (json_int_t)plan->device_bytes, "disk_bytes", (json_int_t)plan->disk_bytes,
-                             "moved_bytes", (json_int_t)plan->moved_bytes, "seconds", plan->seconds,
-                             "exposed_transfer_seconds", plan->exposed_transfer_seconds, "fits", plan->fits);
-  const struct {
-    const char *key;
-    json_t *value;
-  } more[] = {{"model_flops", json_real(plan->model_flops)},
-              {"tokens_per_step", json_integer(plan->tokens_per_step)},
-              {"width", json_integer(plan->width)},
-              {"height", json_integer(plan->height)},
-              {"frames", json_integer(plan->frames)},
-              {"steps", json_integer(plan->steps)},
-              {"job_seconds", json_real(plan->job_seconds)},
-              {"host_budget", json_integer((json_int_t)plan->host_budget)},
-              {"device_budget", json_integer((json_int_t)plan->device_budget)},
-              {"disk_free", json_integer((json_int_t)plan->disk_free)},
-              {"hardware", msa_json_text(rates->name)},
-              {"threads", json_integer(rates->threads)}};
-  for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-    json_object_set_new(result, more[i].key, more[i].value);
-  if (plan->batch)
-    json_object_set_new(result, "batch", json_integer(plan->batch));
-  else
-    json_object_set_new(result, "stages", stages_json(plan));
-  if (!plan->fits) {
-    json_object_set_new(result, "short_of", json_string(plan->short_of));
-    json_object_set_new(result, "short_bytes", json_integer((json_int_t)plan->short_bytes));
-    json_object_set_new(result, "suggestions", suggestions_json(plan));
-  }
-  msa_output_event(output, "result", result);
-}
-
-static void say_bytes(struct msa_output *output, const char *what, uint64_t need, uint64_t have) {
-  char a[32], b[32];
-  ms_format_bytes((double)need, a, sizeof a);
-  if (have)
-    msa_output_say(output, "  %-12s %s of %s", what, a, ms_format_bytes((double)have, b, sizeof b));
-  else
-    msa_output_say(output, "  %-12s %s", what, a);
-}
-
-/* "12 s", "3 min", "5.2 h", "8.1 days" */
-static const char *words_for(double seconds, char *text, size_t size) {
-  if (seconds < 9.95)
-    snprintf(text, size, "%.2g s", seconds);
-  else if (seconds < 120)
-    snprintf(text, size, "%.0f s", seconds);
-  else if (seconds < 7200)
-    snprintf(text, size, "%.0f min", seconds / 60);
-  else if (seconds < 172800)
-    snprintf(text, size, "%.1f h", seconds / 3600);
-  else
-    snprintf(text, size, "%.0f days", seconds / 86400);
-  return text;
-}
-
-static void say_suggestions(struct msa_output *output, const struct ms_plan *plan) {
-  char bytes[32], seconds[32];
-  if (!plan->suggestion_count)
-    msa_output_say(output, "  no smaller size, length or batch of this model fits");
-  for (int i = 0; i < plan->suggestion_count; i++) {
-    const struct ms_plan_suggestion *s = &plan->suggestions[i];
-    char what[64];
-    if (s->change == MS_PLAN_SIZE)
-      snprintf(what, sizeof what, "--size %dx%d", s->width, s->height);
-    else if (s->change == MS_PLAN_FRAMES)
-      snprintf(what, sizeof what, "--frames %d", s->frames);
-    else
-      snprintf(what, sizeof what, "--batch %d", s->batch);
-    msa_output_say(output, "  %s would fit: %s, about %s%s", what,
-                   ms_format_bytes((double)s->host_bytes, bytes, sizeof bytes),
-                   words_for(s->seconds, seconds, sizeof seconds), s->batch ? " a step" : "");
-  }
-}
-
-static void put_words(struct msa_output *output, const struct ms_plan *plan, const struct ms_rates *rates) {
-  char seconds[32], all[32];
-  msa_output_say(output, "%s: %dx%d, %d frames, %d steps%s", plan->batch ? "training" : "a clip", plan->width,
-                 plan->height, plan->frames, plan->steps, plan->fits ? ": fits" : ": does not fit");
-  msa_output_say(output, "  %-12s %.3g %s", "parameters",
-                 (double)plan->parameters * (plan->parameters < 1000000000 ? 1e-6 : 1e-9),
-                 plan->parameters < 1000000000 ? "M" : "G");
-  if (plan->batch)
-    msa_output_say(output, "  %-12s %lld a clip, %lld a step", "tokens", (long long)plan->tokens,
-                   (long long)plan->tokens_per_step);
-  else
-    msa_output_say(output, "  %-12s %lld", "tokens", (long long)plan->tokens);
-  msa_output_say(output, "  %-12s %.3g TFLOP%s executed, %.3g without recomputation", "work",
-                 plan->flops * 1e-12, plan->batch ? " a step" : "", plan->model_flops * 1e-12);
-  say_bytes(output, "host memory", plan->host_bytes, plan->host_budget);
-  say_bytes(output, rates->device_memory ? "device" : "working set", plan->device_bytes, plan->device_budget);
-  say_bytes(output, "disk", plan->disk_bytes, plan->disk_free);
-  if (plan->batch)
-    msa_output_say(output, "  %-12s about %s a step, %s in all, on %s", "time",
-                   words_for(plan->seconds, seconds, sizeof seconds),
-                   words_for(plan->job_seconds, all, sizeof all), rates->name);
-  else
-    msa_output_say(output, "  %-12s about %s, on %s", "time",
-                   words_for(plan->seconds, seconds, sizeof seconds), rates->name);
-  for (int i = 0; i < plan->stage_count && plan->stage_count > 1; i++)
-    msa_output_say(output, "    stage %d    %lld tokens, %s, %d steps: %s", i + 1,
-                   (long long)plan->stages[i].tokens, plan->stages[i].attention, plan->stages[i].steps,
-                   words_for(plan->stage_seconds[i], seconds, sizeof seconds));
-  if (!plan->fits)
-    say_suggestions(output, plan);
-}
-
 static int plan_clip(const struct args *args, const char *model, const struct ms_machine *machine,
                      const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
   struct ms_generate_job job = ms_generate_job_default();
@@ -296,8 +157,7 @@ static int plan_clip(const struct args *args, const char *model, const struct ms
   return ms_plan_generate(&job, machine, rates, plan, error);
 }
 
-static int plan_training(const struct args *args, const char *model, const struct ms_machine *machine,
-                         const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
+static struct ms_train_job training_job(const struct args *args, const char *model) {
   struct ms_train_job job;
   ms_train_job_init(&job);
   job.model = model;
@@ -329,7 +189,20 @@ static int plan_training(const struct args *args, const char *model, const struc
     job.validation = args->validation;
   if (args->keep)
     job.keep = (int)args->keep;
-  return ms_plan_train(&job, args->clips, machine, rates, plan, error);
+  return job;
+}
+
+static int plan_training(const struct args *args, const char *model, const struct ms_machine *machine,
+                         const struct ms_rates *rates, struct msa_output *output, struct ms_plan *plan,
+                         struct ms_error *error) {
+  const struct ms_train_job job = training_job(args, model);
+  int status = 0;
+  if (args->study) {
+    struct msa_study_table table = {.output = output};
+    const struct ms_plan_study study = {&table, msa_plan_put_bound, msa_plan_put_trial};
+    status = ms_plan_train_study(&job, machine, rates, &study, error);
+  }
+  return status < 0 ? status : ms_plan_train(&job, args->clips, machine, rates, plan, error);
 }
 
 static void count_usable(void *data, const struct ms_clip_check *check) {
@@ -381,11 +254,12 @@ static int run_plan(const struct msa_command *command, int training, int argc, c
                        NULL, &error)
                  : own_rates(&rates, &args, &machine, &output, &hooks, &error);
   if (status == 0)
-    status = (training ? plan_training : plan_clip)(&args, model, &machine, &rates, &plan, &error);
+    status = training ? plan_training(&args, model, &machine, &rates, &output, &plan, &error)
+                      : plan_clip(&args, model, &machine, &rates, &plan, &error);
   if (status < 0)
     return msa_output_finish(&output, msa_output_failure(&output, &error));
-  put_json(&output, &plan, &rates);
-  put_words(&output, &plan, &rates);
+  msa_plan_put_json(&output, &plan, &rates);
+  msa_plan_put_words(&output, &plan, &rates);
   if (!plan.fits)
     msa_output_note(&output, "it does not fit: %s of %s%s are missing",
                     ms_format_bytes((double)plan.short_bytes, bytes, sizeof bytes), plan.short_of,
@@ -415,11 +289,22 @@ static const struct msa_command plan_train = {
     .text =
         "Work, moved bytes and seconds are those of one step, \"job_seconds\" those of the run with its "
         "clips encoded, its looks at\n"
-        "held-out clips and its checkpoints. Exit status 4: it does not fit; then the nearest settings that "
-        "do are named.\n",
+        "held-out clips and its checkpoints. What does not fit in memory lies on the disk: the plan tells "
+        "which parts lie where, how long\n"
+        "each lane works in a step, and how long the computing waits for them. Exit status 4: it does not "
+        "fit; "
+        "then the nearest settings\n"
+        "that do are named.\n"
+        "--study tells first what arithmetic bounds a step by (tokens, products, bytes and the seconds they "
+        "take), and then simulated\n"
+        "steps: asynchronous and synchronous lanes; 12, 14 and 6 bytes of state a parameter; PCIe 5 and 4; "
+        "layers in the host and on\n"
+        "the disk; clips of a thousand tokens up to that of --size and --frames. With --json these are "
+        "rows.\n",
     .examples = "  megaslide plan train my-clips --steps 500 --batch 8\n"
                 "  megaslide plan train --config wan2.1-1.3b --size 480x272 --frames 17\n"
-                "  megaslide plan train --config megaslide-105b --hardware h200-pcie5 --json\n",
+                "  megaslide plan train --config wan2.1-1.3b --host-memory 4G --moments 8bit\n"
+                "  megaslide plan train --config megaslide-105b --hardware h200-pcie5 --study\n",
     .options = train_options,
 };
 

@@ -154,3 +154,42 @@ int ms_plan_generate(const struct ms_generate_job *job, const struct ms_machine 
  * assumed. */
 int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms_machine *machine,
                   const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error);
+
+/* One figure of the arithmetic that bounds a step of a model on a machine, whoever trains it: tokens,
+ * products, bytes of weights, state and inputs, and how long a machine takes to move them. N below are the
+ * parameters of the layers, T the tokens of one clip. */
+struct ms_plan_bound {
+  const char *name; /* English */
+  const char *unit; /* "tokens", "FLOP", "bytes", "s", "times", "FLOP a token and layer" */
+  double value;
+};
+
+/* One simulated step. */
+struct ms_plan_trial {
+  int sync;               /* every operation waits for the one before it */
+  double parameter_bytes; /* of weight, master and moments together: 12 (split master), 14 (weight beside a
+                             float32 master), 6 (split master, 8-bit moments) */
+  double link;            /* bytes a second; 0: no device */
+  int pcie;               /* 4 or 5, that link; 0: no device */
+  int disk;               /* all layers lie on the disk; 0: in the host */
+  const char *inputs;     /* "device", "host", "disk" */
+  uint64_t host_bytes;    /* state, gradients and inputs that lie in the host */
+  int fits;               /* within all of the host's memory */
+  int64_t tokens;
+  double seconds, exposed_transfer_seconds, lane_seconds[MS_PLAN_LANES];
+  double mfu, hfu; /* 0: the machine's peak is not known */
+};
+
+struct ms_plan_study {
+  void *data;
+  void (*bound)(void *data, const struct ms_plan_bound *bound);
+  void (*trial)(void *data, const struct ms_plan_trial *trial);
+};
+
+/* The bounds of a training job, and its step over synchronous and asynchronous lanes, layouts of the state,
+ * links, homes of the layers, and clips from a thousand tokens up to the job's own (batch 1). Memory limits
+ * do not apply to the layers; inputs go to the disk where the host has no room. Errors as of ms_plan_train.
+ */
+int ms_plan_train_study(const struct ms_train_job *job, const struct ms_machine *machine,
+                        const struct ms_rates *rates, const struct ms_plan_study *study,
+                        struct ms_error *error);

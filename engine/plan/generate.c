@@ -5,6 +5,7 @@
 #include "plan/plan-private.h"
 #include "sample/memory.h"
 #include "sample/settings.h"
+#include "sample/streamed.h"
 
 /* Bytes a pixel of a compressed clip, and of the states saved beside it: two, and one being written. */
 #define VIDEO_BYTES_A_PIXEL 0.15
@@ -32,32 +33,6 @@ static double enlarge_seconds(const struct clip *clip, const struct ms_stage *st
   return before->lattice[0] *
          (ms_codec_flops(codec, 1, before->lattice[1], before->lattice[2]) / rates->decode +
           ms_codec_flops(codec, 0, stage->lattice[1], stage->lattice[2]) / rates->encode);
-}
-
-/* The DiT without its weights' copies, which pass through memory. */
-static void placement_job(const struct clip *clip, const struct ms_memory *need, const struct ms_plan *plan,
-                          struct ms_placement_job *job, int64_t *counts) {
-  const struct ms_plan_case *c = &clip->base;
-  const struct ms_model *model = &c->model;
-  enum msk_precision precision = c->machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
-  enum msk_type type = precision == MSK_PRECISION_BF16 ? MSK_BF16 : MSK_F32;
-  size_t packed = 0, beside = ms_model_beside_bytes(model, precision), largest = 0;
-  int64_t begin;
-  *job = (struct ms_placement_job){.layers = plan->layers,
-                                   .counts = counts,
-                                   .weight_bytes = (double)msk_type_size(type),
-                                   .device = ms_plan_has_device(c),
-                                   .host_budget = plan->host_budget,
-                                   .device_budget = plan->device_budget};
-  ms_dit_shard_range(model->dit, -1, &begin, &job->outer);
-  for (int l = 0; l < plan->layers; l++) {
-    ms_dit_shard_range(model->dit, l, &begin, &counts[l]);
-    packed = ms_model_shard_packed_bytes(model, type, precision, l, 0);
-    largest = packed > largest ? packed : largest;
-  }
-  packed = largest + ms_model_shard_packed_bytes(model, type, precision, -1, 0);
-  job->host_fixed = need->host - (need->weights + need->packed - beside) - need->activations;
-  job->working = packed + need->activations;
 }
 
 /* Over the stages, the slab of the one that needs most. */
@@ -91,34 +66,39 @@ static int run_stages(const struct clip *clip, const struct ms_stage_plan *stage
   return 0;
 }
 
-static int plan_streamed(const struct clip *clip, const struct ms_stage_plan *stages,
-                         const struct ms_memory *need, struct ms_plan *plan, struct ms_error *error) {
+static int plan_streamed(const struct clip *clip, const struct ms_stage_plan *stages, struct ms_plan *plan,
+                         struct ms_error *error) {
   const struct ms_plan_case *c = &clip->base;
-  int64_t counts[MS_MAX_LAYERS], total = ms_dit_params(c->model.dit)->total;
-  struct ms_placement_job job;
+  enum msk_precision precision = c->machine->reference ? MSK_PRECISION_F32 : MSK_PRECISION_BF16;
+  uint64_t weights = 2 * (uint64_t)ms_dit_params(c->model.dit)->total;
+  struct ms_sample_need need;
   struct ms_placement placement;
   struct ms_plan_slab slab = {0};
+  int64_t largest = 0;
   int code;
-  placement_job(clip, need, plan, &job, counts);
-  if (job.device) {
-    int64_t largest = 0;
-    for (int l = 0; l < job.layers; l++)
-      largest = counts[l] > largest ? counts[l] : largest;
-    use_device(clip, stages, &job, &slab, 2 * (uint64_t)(job.outer + 3 * (largest + MS_PLACEMENT_ALIGN)));
-  }
-  code = ms_placement_make(&placement, &job, error);
+  ms_sample_need(&c->model, stages, precision, &need);
+  need.job.host_fixed += ms_plan_held(c);
+  need.job.host_budget = plan->host_budget;
+  need.job.device_budget = plan->device_budget;
+  need.job.device = ms_plan_has_device(c);
+  for (int l = 0; l < need.job.layers; l++)
+    largest = need.counts[l] > largest ? need.counts[l] : largest;
+  if (need.job.device)
+    use_device(clip, stages, &need.job, &slab,
+               2 * (uint64_t)need.job.outer + 3 * (2 * (uint64_t)largest + 3 * MS_PLACEMENT_ALIGN));
+  code = ms_placement_make(&placement, &need.job, error);
   if (code < 0)
     return code;
   ms_plan_put_placement(&placement, plan);
   plan->slab_frames = slab.frames;
-  /* weights that a device has room for are copied once */
-  if (job.device && !slab.frames &&
-      (!job.device_budget || job.working + 2 * (uint64_t)total <= job.device_budget)) {
+  /* weights that a device has room for are copied once, and nothing moves in a pass */
+  if (need.job.device && !slab.frames &&
+      (!plan->device_budget || slab.working + weights <= plan->device_budget)) {
     plan->streamed = 0;
-    plan->device_bytes = job.working + 2 * (uint64_t)total;
-    plan->device = (struct ms_plan_tier){.working = job.working, .layers = 2 * (uint64_t)total};
-    placement.params.device = 0; /* nothing moves in a pass */
-    for (int l = 0; l < job.layers; l++)
+    plan->device_bytes = slab.working + weights;
+    plan->device = (struct ms_plan_tier){.working = slab.working, .layers = weights};
+    placement.params.device = 0;
+    for (int l = 0; l < need.job.layers; l++)
       ((enum ms_home *)placement.params.homes)[l] = MS_HOME_HOST;
     plan->moved_bytes += c->weight_bytes;
   }
@@ -130,10 +110,13 @@ static int plan_streamed(const struct clip *clip, const struct ms_stage_plan *st
 /* Everything in memory: as it is made if it fits. */
 static int plan_resident(const struct clip *clip, const struct ms_stage_plan *stages,
                          const struct ms_memory *need, struct ms_plan *plan) {
-  if (ms_plan_has_device(&clip->base) || (plan->host_budget && need->host > plan->host_budget) ||
+  const uint64_t host = need->host + ms_plan_held(&clip->base);
+  if (ms_plan_has_device(&clip->base) || (plan->host_budget && host > plan->host_budget) ||
       (plan->device_budget && need->device > plan->device_budget))
     return 0;
   ms_plan_put_resident(need, plan);
+  plan->host.fixed += host - plan->host_bytes;
+  plan->host_bytes = host;
   for (int i = 0; i < stages->count; i++) {
     plan->stage_seconds[i] = stages->list[i].steps * step_seconds(clip, &stages->list[i]);
     plan->lane_seconds[MS_PLAN_COMPUTE] += plan->stage_seconds[i];
@@ -163,7 +146,7 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   plan->exposed_transfer_seconds = 0;
   memset(plan->lane_seconds, 0, sizeof plan->lane_seconds);
   memset(plan->lane_bytes, 0, sizeof plan->lane_bytes);
-  if (!plan_resident(clip, &stages, &need, plan) && plan_streamed(clip, &stages, &need, plan, &error) < 0) {
+  if (!plan_resident(clip, &stages, &need, plan) && plan_streamed(clip, &stages, plan, &error) < 0) {
     clip->base.failed = MS_ENOMEM;
     return;
   }

@@ -45,6 +45,10 @@ void ms_plan_limits(const struct ms_plan_case *c, const char *output, struct ms_
 void ms_plan_put_resident(const struct ms_memory *need, struct ms_plan *plan);
 /* A placement's bytes and homes into the plan. */
 void ms_plan_put_placement(const struct ms_placement *placement, struct ms_plan *plan);
+/* What this process holds beside the bare program, a window for example; of another machine's nothing. */
+static inline uint64_t ms_plan_held(const struct ms_plan_case *c) {
+  return c->rates->profile ? 0 : ms_memory_held();
+}
 /* Whether a device with memory of its own computes. */
 static inline int ms_plan_has_device(const struct ms_plan_case *c) {
   return c->rates->profile && c->rates->device_memory > 0;
@@ -82,6 +86,9 @@ int ms_plan_times(const struct ms_rates *rates, const struct ms_schedule_params 
                   const struct ms_plan_work_seconds *work, const struct ms_plan_slab *slab,
                   struct ms_plan_times *times, struct ms_error *error);
 void ms_plan_put_times(const struct ms_plan_times *times, double times_over, struct ms_plan *plan);
+
+/* train.c: MS_EUSAGE, a setting that cannot be. */
+int ms_plan_check_training(const struct ms_train_job *job, struct ms_error *error);
 
 /* suggest.c: fills plan->suggestions. attempt makes the plan of the job with these sizes. */
 typedef void (*ms_plan_attempt_fn)(void *data, int width, int height, int frames, int batch,

@@ -115,7 +115,7 @@ static void put_state(const struct training *t, const struct ms_train_need *need
 static int plan_step(struct training *t, struct ms_train_job *job, struct step *step, struct ms_plan *plan,
                      struct ms_error *error) {
   const struct ms_plan_case *c = &t->base;
-  struct ms_train_clips clips = {.count = t->clips};
+  struct ms_train_clips clips = {.count = t->clips, .held = ms_plan_held(c)};
   struct ms_train_need *need = &t->need;
   struct ms_plan_slab slab = {0};
   struct ms_placement placement;
@@ -190,7 +190,7 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   ms_plan_judge(plan);
 }
 
-static int check_job(const struct ms_train_job *job, struct ms_error *error) {
+int ms_plan_check_training(const struct ms_train_job *job, struct ms_error *error) {
   struct ms_generate_job clip = ms_generate_job_default();
   struct ms_train_job known = *job;
   int code;
@@ -206,7 +206,7 @@ static int check_job(const struct ms_train_job *job, struct ms_error *error) {
 int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms_machine *machine,
                   const struct ms_rates *rates, struct ms_plan *plan, struct ms_error *error) {
   struct training t;
-  int code = check_job(job, error);
+  int code = ms_plan_check_training(job, error);
   if (code < 0)
     return code;
   code = ms_plan_open(&t.base, job->model, NULL, machine, rates, error);

@@ -116,6 +116,14 @@ check "not in words" ends 4 plan generate $zen --size 1920x1080 --frames 256 --h
 check "names the nearest that fits" says out '--(size|frames) .* would fit'
 check "105 B without its weights" ends 4 plan train --config megaslide-105b --hardware h200-pcie5 --size 1920x1080 --frames 256 --json
 check "has so many tokens and parameters" says out '"parameters":106567153864,"tokens":2088960,'
+check "one clip a step fits with parts on the disk" ends 0 plan train --config megaslide-105b --hardware h200-pcie5 --size 1920x1080 --frames 256 --batch 1 --json
+check "which the plan tells" says out '"fits":true.*"inputs":"disk".*"lane_seconds":\{"read":[0-9.]+.*"mfu":0\.'
+check "in words too" ends 0 plan train --config wan2.1-1.3b $zen --size 480x272 --frames 17 --batch 1 --host-memory 6G --ema 0
+check "with a table of what lies where" says out '^    layers +[0-9.]+ GiB +[0-9.]+ GiB$'
+check "a study of a step" ends 0 plan train --config wan2.1-14b --hardware rtx4090-pcie4 --batch 1 --study --json
+check "is rows and a result" only_json
+check "of bounds and of steps" says out '"kind":"bound"'
+check "both" says out '"kind":"step","lanes":"sync".*"exposed_transfer_seconds":[0-9.]+,"mfu"'
 check "a configuration that is not there" ends 3 plan train --config nothing $zen
 check "a prompt and a seed change no plan" ends 0 plan generate "a ball" --seed 3 $zen
 check "clips are counted" ends 0 plan train "$folder/scenes" --lr 1e-4 $zen --json
