@@ -132,6 +132,7 @@ static int open_parts(struct ms_model *model, unsigned parts, struct ms_error *e
     if (!config)
       return ms_error_set(error, MS_ENOMEM, "out of memory while opening the model");
     code = ms_dit_config_read(config, model->root, error);
+    config->lora_rank = model->lora_rank;
     if (code == 0)
       code = ms_dit_open(&model->dit, model->compute, config, error);
     free(config);

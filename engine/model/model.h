@@ -35,6 +35,7 @@ struct ms_model {
   struct ms_codec *codec;
   struct ms_text *text;
   struct ms_model_defaults defaults;
+  int lora_rank; /* of adapters that the DiT gets in ms_model_open_root, for training; 0: none */
 };
 
 /* Reads and checks model.json only. MS_EINPUT names file and key. */

@@ -22,7 +22,10 @@ int ms_dit_file_read(void *data, int shard, uint16_t *weights, struct ms_error *
     const struct ms_param *param = &params->list[i];
     int64_t at = param->offset - begin;
     memset(weights + done, 0, (size_t)(at - done) * sizeof *weights);
-    code = ms_params_read(params, i, &file->file, 1, "", MSK_BF16, weights + at, error);
+    if (ms_dit_is_adapter(file->dit, i))
+      ms_params_start(params, i, file->seed, MSK_BF16, weights + at);
+    else
+      code = ms_params_read(params, i, &file->file, 1, "", MSK_BF16, weights + at, error);
     done = at + param->count;
   }
   memset(weights + done, 0, (size_t)(count - done) * sizeof *weights);

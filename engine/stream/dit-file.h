@@ -8,6 +8,7 @@
 struct ms_dit_file {
   struct ms_dit *dit;          /* borrowed */
   struct ms_safetensors *file; /* owned */
+  uint64_t seed;               /* of the start of adapters, which no such file has */
 };
 
 /* path: dit.safetensors of a model folder. MS_EINPUT: no such file, or not one. */

@@ -8,30 +8,33 @@ static size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* Of a shard: all of it, its offset head (the last parameters of a block), or what LoRA adds to it. */
+/* Of a shard: all of it, or its offset head or adapters, which are the last parameters of a block. A network
+ * opened without adapters is counted as if it had them. */
 static void count_shard(const struct ms_model *model, const struct ms_train_job *job, int shard,
                         int64_t *count, int64_t *trained) {
   const struct ms_params *params = ms_dit_params(model->dit);
-  int64_t begin, first;
+  int64_t begin, first, added = 0;
   ms_dit_shard_range(model->dit, shard, &begin, count);
   first = *count;
   *trained = *count;
   if (job->method == MS_METHOD_FULL)
     return;
-  *trained = 0;
   for (int i = 0; i < params->count; i++) {
     const struct ms_param *param = &params->list[i];
     if (param->offset < begin || param->offset >= begin + *count)
       continue;
-    if (job->method == MS_METHOD_OFFSETS && strstr(param->name, ".offset.") && param->offset - begin < first)
-      first = param->offset - begin;
-    if (job->method == MS_METHOD_LORA && shard >= 0 && param->kind == MS_PARAM_MATRIX && param->ndim == 2)
-      *trained += job->rank * (param->dims[0] + param->dims[1]);
+    if (strstr(param->name, job->method == MS_METHOD_LORA ? ".lora_" : ".offset.")) {
+      first = param->offset - begin < first ? param->offset - begin : first;
+    } else if (job->method == MS_METHOD_LORA && shard >= 0 && param->ndim == 2 &&
+               !strstr(param->name, ".offset.")) {
+      added += job->rank * (param->dims[0] + param->dims[1]);
+    }
   }
-  if (job->method == MS_METHOD_OFFSETS)
-    *trained = *count - first;
-  else
-    *count += *trained;
+  *trained = *count - first;
+  if (job->method == MS_METHOD_LORA && *trained == 0) {
+    *trained = added;
+    *count += added;
+  }
 }
 
 /* A clip of the sample prompt while training goes on: its activations, and what the host holds of it. */

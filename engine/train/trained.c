@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "train/lora.h"
 
 /* Operations that the trace keeps: some steps of a large model. */
 #define TRACED 200000
@@ -96,6 +97,7 @@ static int fill(struct ms_trained *t, const struct ms_hooks *hooks, struct ms_er
   if (!in_memory) {
     snprintf(path, sizeof path, "%s/%s", t->model->folder, ms_model_part_file(MS_MODEL_DIT));
     code = ms_dit_file_open(&file, t->model->dit, path, error);
+    file.seed = t->job->seed;
   }
   for (int i = -1; i < layers && code == 0; i++) {
     code = ms_shard_store_fill(t->store, i, in_memory ? ms_dit_memory_read : ms_dit_file_read,
@@ -206,6 +208,11 @@ struct ms_checkpoint_state ms_trained_state(struct ms_trained *t) {
 
 int ms_trained_export(struct ms_trained *t, struct ms_error *error) {
   char path[1200];
+  int code;
   snprintf(path, sizeof path, "%s/%s", t->job->output, ms_model_part_file(MS_MODEL_DIT));
-  return ms_state_file_export(t->store, ms_dit_params(t->model->dit), path, error);
+  if (t->job->method != MS_METHOD_LORA)
+    return ms_state_file_export(t->store, ms_dit_params(t->model->dit), path, error);
+  code = ms_lora_write_merged(t->model->dit, t->model->compute, t->store, path, error);
+  snprintf(path, sizeof path, "%s/%s", t->job->output, MS_LORA_FILE);
+  return code < 0 ? code : ms_lora_write(t->model->dit, t->store, path, error);
 }

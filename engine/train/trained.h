@@ -55,5 +55,6 @@ int ms_trained_flush(struct ms_trained *trained, struct ms_error *error);
 
 /* For ms_checkpoint_save and load; flushed before. */
 struct ms_checkpoint_state ms_trained_state(struct ms_trained *trained);
-/* The averaged weights (or the weights) as OUT/dit.safetensors; flushed before. MS_EOUTPUT. */
+/* The averaged weights (or the weights) as OUT/dit.safetensors, with adapters merged in, which are also a
+ * file beside it; flushed before. MS_EOUTPUT. */
 int ms_trained_export(struct ms_trained *trained, struct ms_error *error);
