@@ -9,7 +9,7 @@
 #include "msa-scenes.h"
 
 struct args {
-  const char *model, *output, *method, *sample_prompt, *on_missing_caption, *recipe;
+  const char *model, *output, *method, *moments, *sample_prompt, *on_missing_caption, *recipe, *trace;
   int64_t steps, batch, accumulate, frames, seed, save_every, keep, sample_every, warmup, validate_every;
   double lr, ema, validation;
   int size[2], resume, json;
@@ -23,6 +23,8 @@ static const struct msa_option options[] = {
      .help = "name or folder to start from (starter)"},
     {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|offsets",
      .help = "all weights, or the offset heads alone (full)"},
+    {"moments", 0, MSA_OPTION_CHOICE, offsetof(struct args, moments), .choices = "32|8bit",
+     .help = "how AdamW keeps its moments: 12 or 6 bytes of state a parameter (32)"},
     {"steps", 0, MSA_OPTION_WHOLE, offsetof(struct args, steps), .argument = "N",
      .help = "in all, steps before --resume included", .least = 1, .most = 1e9},
     {"lr", 0, MSA_OPTION_NUMBER, offsetof(struct args, lr), .argument = "X", .help = "learning rate",
@@ -59,6 +61,8 @@ static const struct msa_option options[] = {
      .choices = "error|empty|skip", .help = "clips without a NAME.txt (error)"},
     {"recipe", 0, MSA_OPTION_TEXT, offsetof(struct args, recipe), .argument = "FILE",
      .help = "build a model from nothing, in stages"},
+    {"trace", 0, MSA_OPTION_TEXT, offsetof(struct args, trace), .argument = "FILE",
+     .help = "what was read, computed and written when, as a Chrome trace"},
     MSA_MACHINE_OPTIONS(struct args, machine),
     {"json", 0, MSA_OPTION_FLAG, offsetof(struct args, json),
      .help = "tell metrics, progress and result as JSON"},
@@ -73,6 +77,7 @@ static void fill_job(const struct args *args, struct ms_train_job *job) {
   } said[] = {
       {args->model != NULL, MS_SETTING_MODEL},
       {args->method != NULL, MS_SETTING_METHOD},
+      {args->moments != NULL, MS_SETTING_MOMENTS},
       {args->steps > 0, MS_SETTING_STEPS},
       {args->lr > 0, MS_SETTING_LR},
       {args->warmup >= 0, MS_SETTING_WARMUP},
@@ -99,6 +104,8 @@ static void fill_job(const struct args *args, struct ms_train_job *job) {
     job->model = args->model;
   if (args->method)
     job->method = !strcmp(args->method, "offsets") ? MS_METHOD_OFFSETS : MS_METHOD_FULL;
+  if (args->moments)
+    job->moment_bits = !strcmp(args->moments, "8bit") ? 8 : 32;
   if (args->steps)
     job->steps = args->steps;
   if (args->lr > 0)
@@ -131,6 +138,7 @@ static void fill_job(const struct args *args, struct ms_train_job *job) {
     job->sample_every = args->sample_every;
   job->sample_prompt = args->sample_prompt;
   job->resume = args->resume;
+  job->trace = args->trace;
   if (args->on_missing_caption)
     job->on_missing_caption = !strcmp(args->on_missing_caption, "empty")  ? MS_CAPTION_EMPTY
                               : !strcmp(args->on_missing_caption, "skip") ? MS_CAPTION_SKIP

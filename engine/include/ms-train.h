@@ -18,6 +18,7 @@ enum ms_missing_caption { MS_CAPTION_ERROR, MS_CAPTION_EMPTY, MS_CAPTION_SKIP };
 /* Settings that a run that goes on knows itself. */
 enum ms_train_setting {
   MS_SETTING_METHOD,
+  MS_SETTING_MOMENTS,
   MS_SETTING_SIZE,
   MS_SETTING_FRAMES,
   MS_SETTING_BATCH,

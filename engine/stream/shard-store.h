@@ -15,10 +15,11 @@
  * What lies on disk is checked against hashes kept in memory whenever it is read. */
 #pragma once
 #include "base/pool.h"
+#include "msk-adamw.h"
 #include "stream/disk-file.h"
 #include "stream/schedule.h"
 
-#define MS_MOMENT_BLOCK 256 /* parameters that share the scales of their 8-bit moments */
+#define MS_MOMENT_BLOCK MSK_ADAMW_BLOCK /* parameters that share the scales of their 8-bit moments */
 
 enum ms_state_part {
   MS_STATE_WEIGHTS, /* bf16: the high words */

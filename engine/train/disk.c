@@ -6,13 +6,15 @@
 #include <time.h>
 
 #include "base/system.h"
+#include "msk-adamw.h"
 
 /* Headers, metrics, descriptions. */
 #define SMALL_FILES ((uint64_t)1 << 20)
 
 uint64_t ms_train_checkpoint_bytes(const struct ms_params *params, const struct ms_train_job *job) {
-  /* weight, low word, two moments, average */
-  return (uint64_t)params->total * (2 + 2 + 8 + (job->ema > 0 ? 4 : 0)) + SMALL_FILES;
+  /* weight, low word, two moments (8-bit ones with their scales), average */
+  double bytes = 2 + 2 + (job->moment_bits == 8 ? 2 + 8.0 / MSK_ADAMW_BLOCK : 8) + (job->ema > 0 ? 4 : 0);
+  return (uint64_t)((double)params->total * bytes) + SMALL_FILES;
 }
 
 /* -1: not known. */

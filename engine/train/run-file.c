@@ -35,6 +35,7 @@ static const char *const captions[] = {
 #define AT(field) offsetof(struct ms_train_job, field)
 static const struct setting settings[] = {
     {"method", "method", MS_SETTING_METHOD, KIND_CHOICE, AT(method), 1, .names = methods},
+    {"moment_bits", "moments", MS_SETTING_MOMENTS, KIND_INT, AT(moment_bits), 1, 8, 32},
     {"width", "size", MS_SETTING_SIZE, KIND_INT, AT(width), 1, 1, 1 << 20},
     {"height", "size", MS_SETTING_SIZE, KIND_INT, AT(height), 1, 1, 1 << 20},
     {"frames", "frames", MS_SETTING_FRAMES, KIND_INT, AT(frames), 1, 1, 1e6},

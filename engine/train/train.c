@@ -56,9 +56,8 @@ int ms_train_check_job(const struct ms_train_job *job, struct ms_error *error) {
   if (job->method == MS_METHOD_LORA)
     return ms_error_set(error, MS_EUSAGE,
                         "method lora cannot be trained by this version: use full or offsets");
-  if (job->moment_bits != 32)
-    return ms_error_set(error, MS_EUSAGE,
-                        "8-bit moments cannot be used by this version: leave --moments out");
+  if (job->moment_bits != 32 && job->moment_bits != 8)
+    return ms_error_set(error, MS_EUSAGE, "moments of %d bits cannot be used: 32 or 8 can", job->moment_bits);
   return 0;
 }
 
