@@ -32,8 +32,8 @@ struct adamw_old {
 };
 
 static inline struct adamw_old adamw_old(const struct adamw_factors *k, float m_scale, float v_scale) {
-  float m = k->beta1 * m_scale;
-  return (struct adamw_old){m, M_LOW * m, k->beta2 * v_scale, (k->beta2 - k->rest2) * (V_LOW * v_scale)};
+  float m = k->beta1 * m_scale, v = k->beta2 * v_scale;
+  return (struct adamw_old){m, M_LOW * m, v, V_LOW * v - k->rest2 * (V_LOW * v_scale)};
 }
 
 static inline struct adamw_factors adamw_factors(const struct msk_adamw *p) {
