@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/random.h"
 #include "base/system.h"
@@ -10,6 +11,7 @@
 #include "msk-cpu.h"
 
 #define SPEND_SECONDS 0.4
+#define HUGE_PAGE ((size_t)2 << 20)
 
 double ms_bench_time(void (*fn)(void *data), void *data) {
   double best = 1e30, spent = 0;
@@ -23,10 +25,15 @@ double ms_bench_time(void (*fn)(void *data), void *data) {
   return best;
 }
 
+/* On huge pages where they are to be had, as arenas are. */
 void *ms_bench_bytes(size_t bytes) {
-  void *memory = aligned_alloc(64, (bytes + 127) / 64 * 64);
-  if (memory)
-    memset(memory, 0, (bytes + 127) / 64 * 64);
+  const size_t align = bytes < HUGE_PAGE ? 64 : HUGE_PAGE, size = (bytes + 64 + align - 1) / align * align;
+  void *memory = aligned_alloc(align, size);
+  if (!memory)
+    return NULL;
+  if (align == HUGE_PAGE)
+    madvise(memory, size, MADV_HUGEPAGE);
+  memset(memory, 0, size);
   return memory;
 }
 
