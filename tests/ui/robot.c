@@ -27,11 +27,15 @@ void robot_sleep(double seconds) {
 }
 
 /* GTK 4.8 says the name of a widget twice that has a label and is also labelled by it: "Save Save". */
+static int is_doubled(const char *name) {
+  const size_t n = name ? strlen(name) : 0;
+  return n > 2 && n % 2 && name[n / 2] == ' ' && !strncmp(name, name + n / 2 + 1, n / 2);
+}
+
 static int matches(const char *name, const char *pattern) {
   char half[200];
-  const size_t n = name ? strlen(name) : 0;
-  if (n % 2 && n / 2 < sizeof half && name[n / 2] == ' ' && !strncmp(name, name + n / 2 + 1, n / 2)) {
-    snprintf(half, sizeof half, "%.*s", (int)(n / 2), name);
+  if (is_doubled(name) && strlen(name) / 2 < sizeof half) { /* in GTK's own dialogs */
+    snprintf(half, sizeof half, "%.*s", (int)(strlen(name) / 2), name);
     if (fnmatch(pattern, half, 0) == 0)
       return 1;
   }
@@ -112,6 +116,26 @@ int robot_count(struct robot *robot, const char *role, const char *name) {
   int count = 0;
   search(robot->app, role, name, 1, &count);
   return count;
+}
+
+static int doubled(AtspiAccessible *widget) {
+  char *name = atspi_accessible_get_name(widget, NULL);
+  int count = is_doubled(name);
+  if (count)
+    printf("# \"%s\"\n", name);
+  g_free(name);
+  const int n = atspi_accessible_get_child_count(widget, NULL);
+  for (int i = 0; i < n; i++) {
+    AtspiAccessible *child = atspi_accessible_get_child_at_index(widget, i, NULL);
+    if (child && shows(child))
+      count += doubled(child);
+    g_clear_object(&child);
+  }
+  return count;
+}
+
+int robot_doubled(struct robot *robot) {
+  return robot->app ? doubled(robot->app) : 0;
 }
 
 /* Boxes without a name of their own say nothing. */

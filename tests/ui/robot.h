@@ -30,6 +30,8 @@ AtspiAccessible *robot_find_in(AtspiAccessible *root, const char *role, const ch
 /* 1 if nothing like it is showing within `seconds`. */
 int robot_gone(struct robot *robot, const char *role, const char *name, double seconds);
 int robot_count(struct robot *robot, const char *role, const char *name);
+/* How many visible widgets have a name that says the same twice, each told as a TAP comment. */
+int robot_doubled(struct robot *robot);
 
 /* All return 0, or -1 with a comment on standard output. */
 int robot_press(struct robot *robot, const char *role, const char *name, double seconds);

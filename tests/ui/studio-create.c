@@ -49,6 +49,7 @@ static int export(struct scene *scene, char path[400]) {
   if (scene_step(robot_press(r, "push button", "Export*", 5), "open the export"))
     return -1;
   scene_picture(scene, "export-light");
+  check_ok(robot_doubled(r) == 0, "none there either");
   scene_step(robot_press(r, "push button", "Export clip", 5), "export");
   AtspiAccessible *saved = robot_find(r, NULL, "Saved as*", 60);
   char *text = saved ? robot_text(saved) : NULL;
@@ -92,6 +93,7 @@ static void library(struct scene *scene) {
   g_clear_object(&cell);
   scene_step(robot_press(r, "table cell", NULL, 3), "choose it");
   scene_picture(scene, "library-light");
+  check_ok(robot_doubled(r) == 0, "no name is said twice");
   if (export(scene, path))
     return;
   /* Dropping the file brings the settings back, whatever the page and whatever stands in the form. */

@@ -54,6 +54,7 @@ static void train(struct scene *scene) {
   robot_key("Tab");
   robot_sleep(1.5);
   scene_picture(scene, "train-new");
+  check_ok(robot_doubled(r) == 0, "no name is said twice");
   scene_step(robot_press(r, "push button", "Start", 5), "start");
   AtspiAccessible *graph = robot_find(r, "image", "Loss: *points", 120);
   check_ok(graph != NULL, "points come into the graph");

@@ -138,8 +138,6 @@ static void fill_presets(MsuExportView *self) {
   for (guint i = 0; i < count; i++) {
     GtkWidget *row = adw_action_row_new(), *check = gtk_check_button_new();
     adw_preferences_row_set_title(ADW_PREFERENCES_ROW(row), _(presets[i].label));
-    gtk_accessible_update_property(GTK_ACCESSIBLE(check), GTK_ACCESSIBLE_PROPERTY_LABEL, _(presets[i].label),
-                                   -1);
     adw_action_row_add_prefix(ADW_ACTION_ROW(row), check);
     adw_action_row_set_activatable_widget(ADW_ACTION_ROW(row), check);
     g_object_set_data(G_OBJECT(check), "preset", (gpointer)&presets[i]);

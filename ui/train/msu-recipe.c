@@ -200,10 +200,6 @@ static GtkWidget *add_list(MsuRecipe *self, const char *title) {
   return list;
 }
 
-static void name_widget(GtkWidget *widget, const char *name) {
-  gtk_accessible_update_property(GTK_ACCESSIBLE(widget), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
-}
-
 /* 0 in words, where it leaves the choice to someone else. */
 static gboolean output_cb(GtkSpinButton *spin, const char *zero) {
   if (gtk_spin_button_get_value(spin) != 0)
@@ -239,7 +235,6 @@ static GtkSpinButton *add_number(MsuRecipe *self, GtkWidget *list, const char *t
     gtk_editable_set_text(GTK_EDITABLE(spin), number.zero); /* it stood at 0 before, so nothing was written */
   gtk_editable_set_width_chars(GTK_EDITABLE(spin), 7);
   gtk_widget_set_valign(spin, GTK_ALIGN_CENTER);
-  name_widget(spin, title);
   adw_preferences_row_set_title(ADW_PREFERENCES_ROW(row), title);
   if (subtitle)
     adw_action_row_set_subtitle(ADW_ACTION_ROW(row), subtitle);
@@ -253,7 +248,6 @@ static GtkSpinButton *add_number(MsuRecipe *self, GtkWidget *list, const char *t
 static GtkWidget *add_text(MsuRecipe *self, GtkWidget *list, const char *title, GCallback changed) {
   GtkWidget *row = adw_entry_row_new();
   adw_preferences_row_set_title(ADW_PREFERENCES_ROW(row), title);
-  name_widget(row, title);
   gtk_list_box_append(GTK_LIST_BOX(list), row);
   g_signal_connect_swapped(row, "changed", changed, self);
   return row;
@@ -266,7 +260,6 @@ static void add_method(MsuRecipe *self, GtkWidget *list, guint i, const char *ti
   adw_action_row_add_prefix(ADW_ACTION_ROW(row), check);
   adw_action_row_set_activatable_widget(ADW_ACTION_ROW(row), check);
   gtk_widget_set_valign(check, GTK_ALIGN_CENTER);
-  name_widget(check, title);
   self->method[i] = GTK_CHECK_BUTTON(check);
   if (i > 0)
     gtk_check_button_set_group(self->method[i], self->method[0]);
