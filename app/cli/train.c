@@ -10,7 +10,8 @@
 
 struct args {
   const char *model, *output, *method, *moments, *sample_prompt, *on_missing_caption, *recipe, *trace;
-  int64_t steps, batch, accumulate, frames, seed, save_every, keep, sample_every, warmup, validate_every;
+  int64_t steps, rank, batch, accumulate, frames, seed, save_every, keep, sample_every, warmup,
+      validate_every;
   double lr, ema, validation;
   int size[2], resume, json;
   struct msa_machine_args machine;
@@ -21,8 +22,10 @@ static const struct msa_option options[] = {
      .help = "folder of the new model"},
     {"model", 0, MSA_OPTION_TEXT, offsetof(struct args, model), .argument = "M",
      .help = "name or folder to start from (starter)"},
-    {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|offsets",
-     .help = "all weights, or the offset heads alone (full)"},
+    {"method", 0, MSA_OPTION_CHOICE, offsetof(struct args, method), .choices = "full|lora|offsets",
+     .help = "all weights, adapters, or the offset heads alone (full)"},
+    {"rank", 0, MSA_OPTION_WHOLE, offsetof(struct args, rank), .argument = "R",
+     .help = "of lora's adapters (16)", .least = 1, .most = MS_LORA_MAX_RANK},
     {"moments", 0, MSA_OPTION_CHOICE, offsetof(struct args, moments), .choices = "32|8bit",
      .help = "how AdamW keeps its moments: 12 or 6 bytes of state a parameter (32)"},
     {"steps", 0, MSA_OPTION_WHOLE, offsetof(struct args, steps), .argument = "N",
@@ -77,6 +80,7 @@ static void fill_job(const struct args *args, struct ms_train_job *job) {
   } said[] = {
       {args->model != NULL, MS_SETTING_MODEL},
       {args->method != NULL, MS_SETTING_METHOD},
+      {args->rank > 0, MS_SETTING_RANK},
       {args->moments != NULL, MS_SETTING_MOMENTS},
       {args->steps > 0, MS_SETTING_STEPS},
       {args->lr > 0, MS_SETTING_LR},
@@ -103,7 +107,11 @@ static void fill_job(const struct args *args, struct ms_train_job *job) {
   if (args->model)
     job->model = args->model;
   if (args->method)
-    job->method = !strcmp(args->method, "offsets") ? MS_METHOD_OFFSETS : MS_METHOD_FULL;
+    job->method = !strcmp(args->method, "lora")      ? MS_METHOD_LORA
+                  : !strcmp(args->method, "offsets") ? MS_METHOD_OFFSETS
+                                                     : MS_METHOD_FULL;
+  if (args->rank)
+    job->rank = (int)args->rank;
   if (args->moments)
     job->moment_bits = !strcmp(args->moments, "8bit") ? 8 : 32;
   if (args->steps)
@@ -176,7 +184,8 @@ static int run_recipe(const struct args *args, const char *folder, const struct 
   struct ms_clip_source source = {0};
   char path[4096];
   const char *recipe = find_recipe(args->recipe, machine->data_folder, path, sizeof path);
-  if (args->steps || args->lr > 0 || args->batch || args->size[0] || args->frames || args->method)
+  if (args->steps || args->lr > 0 || args->batch || args->size[0] || args->frames || args->method ||
+      args->rank)
     return ms_error_set(
         error, MS_EUSAGE,
         "with --recipe, steps, rates, batches and sizes are those of the recipe; change a copy of it");
@@ -201,6 +210,8 @@ static int run_job(const struct args *args, const char *folder, const struct ms_
   struct ms_train_job job;
   if (!folder)
     return ms_error_set(error, MS_EUSAGE, "no folder of clips to train on");
+  if (args->rank && (args->method ? strcmp(args->method, "lora") != 0 : !args->resume))
+    return ms_error_set(error, MS_EUSAGE, "a rank is that of --method lora");
   ms_train_job_init(&job);
   fill_job(args, &job);
   job.dataset = folder;
@@ -270,7 +281,9 @@ const struct msa_command msa_command_train = {
             "model folder for\n"
             "\"generate --model OUT\", with metrics.csv, run.json and checkpoints. A stopped run saves "
             "itself; --resume goes on, and\n"
-            "ends with the same bits as a run that was never stopped.\n",
+            "ends with the same bits as a run that was never stopped. --method lora trains small matrices "
+            "beside the model's, in\n"
+            "far less memory; OUT has them merged in, and as lora.safetensors.\n",
     .examples = "  megaslide train my-clips -o mine --steps 200\n"
                 "  megaslide train my-clips -o mine --steps 400 --resume\n"
                 "  megaslide train --recipe starter -o starter-again\n",

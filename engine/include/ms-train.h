@@ -7,7 +7,8 @@
  *
  * The output is a model folder: model.json, dit.safetensors (EMA weights if EMA is on) and the parts it
  * needs, with run.json, metrics.csv, checkpoints/step-NNNNNN/, samples/ and latents/ (encoded clips, so that
- * a run that goes on starts quickly). A resumed run ends with the same bits as a straight one. */
+ * a run that goes on starts quickly). A resumed run ends with the same bits as a straight one. Method lora
+ * also leaves lora.safetensors, the adapters that dit.safetensors has merged in. */
 #pragma once
 #include "ms-clips.h"
 #include "ms-job.h"
@@ -35,10 +36,12 @@ enum ms_train_setting {
   MS_SETTING_SAMPLE_PROMPT,
   MS_SETTING_SAMPLE_EVERY,
   MS_SETTING_MISSING_CAPTION,
-  MS_SETTING_MODEL
+  MS_SETTING_MODEL,
+  MS_SETTING_RANK
 };
 
 #define MS_TRAIN_MAX_BUCKETS 16
+#define MS_LORA_MAX_RANK 4096
 
 /* One size of clips that a run trains at. */
 struct ms_train_bucket {
@@ -55,7 +58,7 @@ struct ms_train_job {
   const char *model;   /* name or folder to start from */
   const char *output;
   enum ms_train_method method;
-  int rank;            /* lora */
+  int rank;            /* of lora's adapters; alpha is the rank */
   int moment_bits;     /* 32 or 8 */
   int64_t steps;       /* total */
   double lr, final_lr; /* final_lr: fraction of lr at the end */
@@ -98,7 +101,7 @@ struct ms_train_result {
 /* source NULL: the folder job->dataset. A stopped run (cancel) saves a checkpoint first and returns
  * MS_ECANCELLED; the message says at which step and how to go on. Before any work: MS_EUSAGE (settings that
  * cannot be; with resume a total of steps that the run has passed, or a
- * method, size, number of frames, batch, accumulate, lr, warmup, ema or seed that is not the run's),
+ * method, rank, size, number of frames, batch, accumulate, lr, warmup, ema or seed that is not the run's),
  * MS_EINPUT (model, clips), MS_EBUDGET (names the resource, by how much it falls short, and the nearest
  * settings that fit), MS_EOUTPUT (the folder; another run writes it). A damaged checkpoint is told to
  * hooks->log and the one before taken. Sample clips change no bit of the training, and one that cannot be

@@ -35,6 +35,7 @@ static const char *const captions[] = {
 #define AT(field) offsetof(struct ms_train_job, field)
 static const struct setting settings[] = {
     {"method", "method", MS_SETTING_METHOD, KIND_CHOICE, AT(method), 1, .names = methods},
+    {"rank", "rank", MS_SETTING_RANK, KIND_INT, AT(rank), 1, 1, MS_LORA_MAX_RANK},
     {"moment_bits", "moments", MS_SETTING_MOMENTS, KIND_INT, AT(moment_bits), 1, 8, 32},
     {"width", "size", MS_SETTING_SIZE, KIND_INT, AT(width), 1, 1, 1 << 20},
     {"height", "size", MS_SETTING_SIZE, KIND_INT, AT(height), 1, 1, 1 << 20},
@@ -177,6 +178,8 @@ int ms_run_file_take(struct ms_train_job *job, json_t **kept, struct ms_error *e
     const struct setting *setting = &settings[i];
     if (unsaid & 1u << setting->number)
       into_job(setting, of_job(setting, &began), job);
+    else if (setting->number == MS_SETTING_RANK && began.method != MS_METHOD_LORA)
+      continue;
     else if (setting->fixed && differs(setting, of_job(setting, &began), of_job(setting, job)))
       return ms_error_set(error, MS_EUSAGE,
                           "the run in \"%.600s\" has --%s %s and cannot go on with --%s %s: leave it out, or "
@@ -256,7 +259,8 @@ int ms_run_file_write(const struct ms_train_job *job, const char *model_folder,
   char path[1200], hash[17], *text;
   written.model = model_folder;
   for (size_t i = 0; root && i < SETTINGS; i++) {
-    json_t *value = to_json(&settings[i], &written);
+    int meaningless = settings[i].number == MS_SETTING_RANK && job->method != MS_METHOD_LORA;
+    json_t *value = meaningless ? NULL : to_json(&settings[i], &written);
     if (value)
       json_object_set_new(root, settings[i].key, value);
   }

@@ -53,9 +53,9 @@ int ms_train_check_job(const struct ms_train_job *job, struct ms_error *error) {
   if (!(job->lr > 0) || job->lr > 10)
     return ms_error_set(error, MS_EUSAGE, "learning rate %g cannot be used: it must lie between 0 and 10",
                         job->lr);
-  if (job->method == MS_METHOD_LORA)
-    return ms_error_set(error, MS_EUSAGE,
-                        "method lora cannot be trained by this version: use full or offsets");
+  if (job->method == MS_METHOD_LORA && (job->rank < 1 || job->rank > MS_LORA_MAX_RANK))
+    return ms_error_set(error, MS_EUSAGE, "adapters of rank %d: 1 to %d are possible", job->rank,
+                        MS_LORA_MAX_RANK);
   if (job->moment_bits != 32 && job->moment_bits != 8)
     return ms_error_set(error, MS_EUSAGE, "moments of %d bits cannot be used: 32 or 8 can", job->moment_bits);
   return 0;
@@ -104,8 +104,10 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     ms_pool_set_cancel(compute.pool, hooks ? hooks->cancel : NULL);
     code = ms_model_read(&model, folder, error);
   }
-  if (code == 0)
+  if (code == 0) {
+    model.lora_rank = job.method == MS_METHOD_LORA ? job.rank : 0;
     code = ms_model_open_root(&model, &compute, model.root, MS_MODEL_ALL, error);
+  }
   if (code == 0 && !job.width) {
     job.width = model.defaults.width;
     job.height = model.defaults.height;

@@ -89,7 +89,7 @@ check "a text is no clip" ends 3 inspect "$folder/scenes/0001.txt"
 mkdir "$folder/kept"
 echo '{}' > "$folder/kept/model.json"
 check "training into a folder that is in use" ends 3 train "$folder/scenes" -o "$folder/kept"
-check "training with a flag that is refused" ends 2 train "$folder/scenes" -o "$folder/kept" --method lora
+check "training with a flag that is refused" ends 2 train "$folder/scenes" -o "$folder/kept" --method half
 check "training from a model that is not there" ends 3 train "$folder/scenes" -o "$folder/kept" --model nowhere
 printf '\377\376' > "$folder/again/0001.txt"
 check "training with a caption that is not UTF-8" ends 3 train "$folder/again" -o "$folder/none"
@@ -128,7 +128,8 @@ check "a configuration that is not there" ends 3 plan train --config nothing $ze
 check "a prompt and a seed change no plan" ends 0 plan generate "a ball" --seed 3 $zen
 check "clips are counted" ends 0 plan train "$folder/scenes" --lr 1e-4 $zen --json
 check "a folder without clips" ends 3 plan train "$folder/data" $zen
-check "a method that cannot be trained" ends 2 plan train --method lora $zen
+check "adapters are planned" ends 0 plan train --method lora --rank 32 $zen
+check "a method that cannot be trained" ends 2 plan train --method half $zen
 check "a machine that is not there" ends 3 plan train --hardware nothing
 check "a model and a configuration" ends 2 plan train --config megaslide-105b --model starter $zen
 check "a size that cannot be" ends 2 plan generate --size 63x64 $zen

@@ -39,9 +39,15 @@ check "a run that kept less goes on" ends 0 train clips -o run --resume --steps 
 sed -i 's/"batch": 1/"batch": "one"/' run/run.json
 check "one that kept nonsense does not" ends 3 train clips -o run --resume
 check "and says what" says err '"batch"'
-check "help does not offer what is not there" sh -c "'$program' train --help | grep -Eq 'lora|--rank'; [ \$? = 1 ]"
-check "which is refused" ends 2 train clips -o none --method lora
-check "and explained" says err 'lora.*full.offsets'
+lora="--size 64x64 --frames 5 --batch 1 --steps 3 --seed 7 --method lora --rank 4"
+check "adapters are trained" ends 0 train clips -o adapted $lora
+check "which are a file" test -s adapted/lora.safetensors
+check "beside the model that has them" ends 0 generate "a ball" --model adapted --size 64x64 --frames 5 --steps 2 -o adapted.mp4
+check "their rank is kept" grep -q '"rank": 4' adapted/run.json
+check "also one that is not said" ends 0 train clips -o adapted --resume --steps 4
+check "another is refused" ends 2 train clips -o adapted --resume --steps 5 --rank 8
+check "a rank of all weights, too" ends 2 train clips -o none --rank 8
+check "and explained" says err 'a rank is that of --method lora'
 
 mkdir bare
 check "the folder of the clips is no output" ends 2 train bare -o ./bare

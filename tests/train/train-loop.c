@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ struct watch {
   int64_t cancel_at, kill_at, steps; /* steps: the job's; 0: 12 */
   const char *sample;
   int looks, cancel_look; /* 0: never */
+  int rank;               /* of adapters; 0: all weights are trained */
   int warnings, samples, with_host, with_mfu, with_disk;
   char text[600]; /* of the last warning */
 };
@@ -99,20 +101,30 @@ static int train(const char *name, int threads, int resume, struct watch *watch,
   job.validate_every = 6;
   job.seed = 5;
   job.resume = resume;
+  if (watch->rank) {
+    job.method = MS_METHOD_LORA;
+    job.rank = watch->rank;
+    job.model = scratch_path("straight"); /* the last matrix of one that nobody trained is zero */
+    job.lr = 1e-2;
+  }
   return ms_train(&job, &drawn, &machine, &hooks, result, error);
 }
 
-static void compare(const char *a, const char *b, const char *what) {
+static void compare_file(const char *a, const char *b, const char *file, const char *what) {
   char path_a[600], path_b[600], *data_a = NULL, *data_b = NULL;
   size_t size_a = 0, size_b = 0;
-  snprintf(path_a, sizeof path_a, "%s/dit.safetensors", scratch_path(a));
-  snprintf(path_b, sizeof path_b, "%s/dit.safetensors", scratch_path(b));
+  snprintf(path_a, sizeof path_a, "%s/%s", scratch_path(a), file);
+  snprintf(path_b, sizeof path_b, "%s/%s", scratch_path(b), file);
   ms_file_read_all(path_a, 1 << 24, &data_a, &size_a, NULL);
   ms_file_read_all(path_b, 1 << 24, &data_b, &size_b, NULL);
   check_ok(data_a && data_b && size_a == size_b && size_a > 1000 && !memcmp(data_a, data_b, size_a),
            "%s: the same weights, bit for bit", what);
   free(data_a);
   free(data_b);
+}
+
+static void compare(const char *a, const char *b, const char *what) {
+  compare_file(a, b, "dit.safetensors", what);
 }
 
 static void check_straight(void) {
@@ -250,6 +262,45 @@ static void check_samples(void) {
   compare("straight", "sampled", "with sample clips on the way");
 }
 
+/* Adapters alone: what is saved is theirs, the model is the one that the run began with. */
+static void check_adapters(void) {
+  struct watch watch = {.cancel_at = -1, .kill_at = -1, .rank = 4};
+  struct ms_train_result result;
+  struct ms_error error = {0};
+  struct stat own = {0}, all = {0};
+  int code = train("adapters", 2, 0, &watch, &result, &error);
+  check_ok(code == 0 && result.steps == 12 && watch.with_mfu == 12, "a run of adapters ends: %s",
+           error.message);
+  check_ok(result.validation_loss < result.first_validation_loss,
+           "the loss on a held-out clip falls: %.4f to %.4f", result.first_validation_loss,
+           result.validation_loss);
+  check_ok(stat(scratch_path("adapters/checkpoints/step-000012/state.safetensors"), &own) == 0 &&
+               stat(scratch_path("straight/checkpoints/step-000012/state.safetensors"), &all) == 0 &&
+               own.st_size < all.st_size / 2,
+           "checkpoints hold them alone: %lld of %lld bytes", (long long)own.st_size, (long long)all.st_size);
+  watch = (struct watch){.cancel_at = -1, .kill_at = -1, .rank = 4};
+  train("adapters-1", 1, 0, &watch, &result, NULL);
+  compare("adapters", "adapters-1", "adapters, two threads and one");
+  watch = (struct watch){.cancel_at = 7, .kill_at = -1, .rank = 4};
+  code = train("adapters-2", 2, 0, &watch, &result, NULL);
+  check_ok(code == MS_ECANCELLED && result.steps == 7 && scratch_exists("adapters-2/lora.safetensors"),
+           "a run of adapters is stopped after step 7");
+  watch = (struct watch){.cancel_at = -1, .kill_at = -1, .rank = 5};
+  code = train("adapters-2", 2, 1, &watch, &result, &error);
+  check_ok(code == MS_EUSAGE && strstr(error.message, "--rank 4") && strstr(error.message, "--rank 5"),
+           "does not go on with another rank: %s", error.message);
+  watch = (struct watch){.cancel_at = -1, .kill_at = -1, .rank = 4};
+  code = train("adapters-2", 2, 1, &watch, &result, NULL);
+  check_ok(code == 0, "and goes on with its own");
+  compare("adapters", "adapters-2", "adapters, stopped and resumed");
+  compare_file("adapters", "adapters-2", "lora.safetensors", "adapters, their file");
+  memset(&error, 0, sizeof error);
+  watch = (struct watch){.cancel_at = -1, .kill_at = -1, .rank = 5000};
+  code = train("adapters-3", 2, 0, &watch, &result, &error);
+  check_ok(code == MS_EUSAGE && !scratch_exists("adapters-3"), "a rank of 5000 is refused: %s",
+           error.message);
+}
+
 int main(int argc, char **argv) {
   struct ms_error error = {0};
   check_begin(argc, argv);
@@ -265,6 +316,7 @@ int main(int argc, char **argv) {
   check_steps();
   check_lock();
   check_samples();
+  check_adapters();
   scratch_end();
   return check_end();
 }
