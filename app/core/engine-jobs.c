@@ -29,7 +29,7 @@ static int method_of(const char *name, enum ms_train_method *method, struct ms_e
       *method = (enum ms_train_method)i;
       return 0;
     }
-  return ms_error_set(error, MS_EUSAGE, "there is no method \"%s\": use full or offsets", name);
+  return ms_error_set(error, MS_EUSAGE, "there is no method \"%s\": use full, lora or offsets", name);
 }
 
 static enum ms_missing_caption missing_of(const char *name) {
@@ -52,6 +52,7 @@ int msa_engine_train_job(const MsaTrainParams *params, struct ms_train_job *job,
   job->lr = params->lr > 0 ? params->lr : job->lr;
   job->batch = params->batch > 0 ? params->batch : job->batch;
   job->accumulate = params->accumulate > 0 ? params->accumulate : job->accumulate;
+  job->rank = params->rank > 0 ? params->rank : job->rank;
   job->keep = params->keep > 0 ? params->keep : job->keep;
   job->width = params->width;
   job->height = params->height;

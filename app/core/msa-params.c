@@ -65,6 +65,7 @@ static const struct field train_fields[] = {
     {"height", F(height), INT, 0, 16384},
     {"frames", F(frames), INT, 0, 100000},
     {"keep", F(keep), INT, 0, 100000},
+    {"rank", F(rank), INT, 0, 4096},
     {"seed", F(seed), INT64, 0, WHOLE_MOST},
     {"host_memory", F(host_memory), UINT64, 0, WHOLE_MOST},
     {"threads", F(threads), INT, 0, 4096},

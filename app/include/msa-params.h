@@ -33,12 +33,13 @@ GType msa_train_params_get_type(void);
 struct MsaTrainParams {
   char *name;            /* of the run; its folder is named after it */
   char *dataset, *model; /* folder; name or folder */
-  char *method;          /* "full", "offsets", "lora" (the engine may refuse it) */
+  char *method;          /* "full", "offsets", "lora" */
   char *missing_caption; /* "error", "empty", "skip" */
   char *sample_prompt;   /* NULL: none */
   gint64 steps, save_every, sample_every, validate_every;
   double lr; /* 0: the default */
   int batch, accumulate, width, height, frames, keep;
+  int rank; /* of lora; 0: the default */
   gint64 seed;
   guint64 host_memory;
   int threads;

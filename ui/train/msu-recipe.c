@@ -16,7 +16,7 @@ struct _MsuRecipe {
   GtkWidget parent;
   MsaModels *models;
   GtkWidget *name, *model, *size, *captions, *prompt, *rate;
-  GtkSpinButton *steps, *batch, *frames, *budget, *every;
+  GtkSpinButton *steps, *rank, *batch, *frames, *budget, *every;
   GtkCheckButton *method[G_N_ELEMENTS(methods)];
   gboolean named;   /* by the person */
   double seconds;   /* of the shortest clip; 0: not known */
@@ -106,6 +106,7 @@ MsaTrainParams *msu_recipe_get_params(MsuRecipe *self) {
   g_free(params->missing_caption);
   params->missing_caption =
       g_strdup(captions[MIN(adw_combo_row_get_selected(ADW_COMBO_ROW(self->captions)), 2)]);
+  params->rank = g_str_equal(params->method, "lora") ? gtk_spin_button_get_value_as_int(self->rank) : 0;
   params->steps = gtk_spin_button_get_value_as_int(self->steps);
   params->batch = gtk_spin_button_get_value_as_int(self->batch);
   params->frames = gtk_spin_button_get_value_as_int(self->frames);
@@ -133,6 +134,8 @@ void msu_recipe_set_params(MsuRecipe *self, const MsaTrainParams *params) {
     if (!g_strcmp0(params->missing_caption, captions[i]))
       adw_combo_row_set_selected(ADW_COMBO_ROW(self->captions), i);
   gtk_spin_button_set_value(self->steps, (double)params->steps);
+  if (params->rank > 0)
+    gtk_spin_button_set_value(self->rank, params->rank);
   if (params->batch > 0)
     gtk_spin_button_set_value(self->batch, params->batch);
   if (params->frames > 0)
@@ -267,14 +270,22 @@ static void add_method(MsuRecipe *self, GtkWidget *list, guint i, const char *ti
   g_signal_connect_swapped(check, "toggled", G_CALLBACK(changed_cb), self);
 }
 
+/* The rank is LoRA's alone. */
+static void lora_cb(MsuRecipe *self) {
+  gtk_widget_set_visible(gtk_widget_get_ancestor(GTK_WIDGET(self->rank), GTK_TYPE_LIST_BOX_ROW),
+                         gtk_check_button_get_active(self->method[2]));
+}
+
 static void add_methods(MsuRecipe *self) {
   GtkWidget *list = add_list(self, _("Method"));
   add_method(self, list, 0, _("Full"), _("Every weight learns; the strongest"));
   add_method(self, list, 1, _("Offsets"), _("Only where attention looks; needs 3D-DSA"));
-  add_method(self, list, 2, _("LoRA"), _("Not in this version: use full or offsets"));
+  add_method(self, list, 2, _("LoRA"), _("Small matrices beside the weights; little memory"));
+  self->rank =
+      add_number(self, list, _("Rank"), _("Of LoRA’s matrices"), (struct number){1, 4096, 4, 16, 0, NULL});
+  g_signal_connect_swapped(self->method[2], "toggled", G_CALLBACK(lora_cb), self);
   gtk_check_button_set_active(self->method[0], TRUE);
-  gtk_widget_set_sensitive(gtk_widget_get_ancestor(GTK_WIDGET(self->method[2]), GTK_TYPE_LIST_BOX_ROW),
-                           FALSE);
+  lora_cb(self);
 }
 
 static void add_clips(MsuRecipe *self) {
