@@ -1,8 +1,8 @@
 #include "create/msu-create-page.h"
 #include "create/msu-clip-strip.h"
 #include "create/msu-form.h"
-#include "create/msu-plan-strip.h"
 #include "create/msu-create-stage.h"
+#include "widgets/msu-plan-strip.h"
 #include "window/msu-message.h"
 #include "window/msu-settings.h"
 #include "window/msu-window.h"
@@ -44,7 +44,7 @@ static void update_button(MsuCreatePage *self) {
 static void form_cb(MsuCreatePage *self) {
   g_autofree char *problem = NULL;
   g_autoptr(MsaGenerateParams) params = msu_form_dup_params(MSU_FORM(self->form), &problem);
-  msu_plan_strip_set(MSU_PLAN_STRIP(self->plan), params, problem);
+  msu_plan_strip_set_clip(MSU_PLAN_STRIP(self->plan), params, problem);
   msu_create_stage_set_model(MSU_CREATE_STAGE(self->stage), msu_form_get_model(MSU_FORM(self->form)));
 }
 
@@ -128,10 +128,9 @@ static void vary_cb(MsuCreatePage *self, MsaClip *clip) {
   start(self, params);
 }
 
-static void apply_cb(MsuCreatePage *self, const MsaGenerateParams *params) {
-  /* The signal's value dies with the button that it lies on. */
-  g_autoptr(MsaGenerateParams) copy = msa_generate_params_copy(params);
-  msu_form_set_params(MSU_FORM(self->form), copy);
+static void apply_cb(MsuCreatePage *self, const MsaPlanSuggestion *suggestion) {
+  if (suggestion->generate)
+    msu_form_set_params(MSU_FORM(self->form), suggestion->generate);
 }
 
 static void show_clip_cb(MsuCreatePage *self, MsaClip *clip) {

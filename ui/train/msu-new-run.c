@@ -1,7 +1,7 @@
 #include "train/msu-new-run.h"
 #include "train/msu-dataset-table.h"
 #include "train/msu-recipe.h"
-#include "train/msu-train-plan.h"
+#include "widgets/msu-plan-strip.h"
 
 #include <glib/gi18n.h>
 
@@ -50,7 +50,7 @@ static void update(MsuNewRun *self) {
     return;
   g_autofree char *problem = find_problem(self);
   g_autoptr(MsaTrainParams) params = current_params(self);
-  msu_train_plan_set(MSU_TRAIN_PLAN(self->plan), problem ? NULL : params, problem);
+  msu_plan_strip_set_run(MSU_PLAN_STRIP(self->plan), problem ? NULL : params, problem);
 }
 
 static void table_changed_cb(MsuNewRun *self) {
@@ -71,11 +71,12 @@ static void recipe_changed_cb(MsuNewRun *self) {
 }
 
 static void plan_changed_cb(MsuNewRun *self) {
-  gtk_widget_set_sensitive(self->start, msu_train_plan_allows(MSU_TRAIN_PLAN(self->plan)));
+  gtk_widget_set_sensitive(self->start, msu_plan_strip_allows(MSU_PLAN_STRIP(self->plan)));
 }
 
-static void apply_cb(MsuNewRun *self, const MsaTrainParams *params) {
-  msu_recipe_set_params(MSU_RECIPE(self->recipe), params);
+static void apply_cb(MsuNewRun *self, const MsaPlanSuggestion *suggestion) {
+  if (suggestion->train)
+    msu_recipe_set_params(MSU_RECIPE(self->recipe), suggestion->train);
 }
 
 static void choose_cb(MsuNewRun *self) {
@@ -85,7 +86,7 @@ static void choose_cb(MsuNewRun *self) {
 static void start_cb(MsuNewRun *self) {
   g_autoptr(MsaTrainParams) params = current_params(self);
   MsaQueue *queue = msa_studio_get_queue(self->studio);
-  double seconds = msu_train_plan_get_seconds_per_step(MSU_TRAIN_PLAN(self->plan));
+  double seconds = msu_plan_strip_get_seconds_per_step(MSU_PLAN_STRIP(self->plan));
   if (seconds > 0)
     params->save_every = (gint64)CLAMP(AT_RISK / seconds, 1, params->save_every);
   g_autoptr(MsaJob) job = msa_queue_add_train(queue, params);
@@ -136,7 +137,7 @@ GtkWidget *msu_new_run_new(MsaStudio *studio) {
   self->studio = g_object_ref(studio);
   self->table = msu_dataset_table_new();
   self->recipe = msu_recipe_new(studio);
-  self->plan = msu_train_plan_new(msa_studio_get_planner(studio));
+  self->plan = msu_plan_strip_new(msa_studio_get_planner(studio));
   gtk_box_append(self->table_place, self->table);
   gtk_widget_set_hexpand(self->table, TRUE);
   gtk_scrolled_window_set_child(self->recipe_place, self->recipe);
