@@ -178,7 +178,7 @@ int ms_plan_generate(const struct ms_generate_job *job, const struct ms_machine 
   int code = ms_settings_check(job, error);
   if (code < 0)
     return code;
-  code = ms_plan_open(&clip.base, job->model, job->attention, machine, rates, error);
+  code = ms_plan_open(&clip.base, job->model, job->attention, 0, machine, rates, error);
   clip.job = *job;
   if (code == 0)
     code = ms_settings_resolve(&clip.job, &clip.base.model.defaults, error);

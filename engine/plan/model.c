@@ -57,7 +57,7 @@ static uint64_t file_bytes(const char *folder) {
   return bytes;
 }
 
-int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention,
+int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention, int lora_rank,
                  const struct ms_machine *machine, const struct ms_rates *rates, struct ms_error *error) {
   int threads = rates->profile ? rates->threads : machine->threads, code;
   memset(c, 0, sizeof *c);
@@ -68,6 +68,7 @@ int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention
     code = ms_attention_override(c->model.root, attention, c->model.name, error);
   if (code == 0)
     code = ms_compute_open_counting(&c->compute, threads, msk_cpu_detect(), error);
+  c->model.lora_rank = lora_rank;
   if (code == 0)
     code = ms_model_open_root(&c->model, &c->compute, c->model.root, MS_MODEL_ALL, error);
   if (code == 0)

@@ -35,8 +35,9 @@ struct ms_plan_case {
   uint64_t weight_bytes; /* of the model's files; of a configuration, as they would be */
   int failed;            /* code of an attempt that could not be made: out of memory */
 };
-/* name: see ms-plan.h; attention: of every stage, or NULL. Release also after a failure. */
-int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention,
+/* name: see ms-plan.h; attention: of every stage, or NULL; lora_rank: of adapters, or 0. Release also after a
+ * failure. */
+int ms_plan_open(struct ms_plan_case *c, const char *name, const char *attention, int lora_rank,
                  const struct ms_machine *machine, const struct ms_rates *rates, struct ms_error *error);
 void ms_plan_release(struct ms_plan_case *c);
 /* Limits of memory and disk into the plan; output (may be NULL): the file or folder that is written. */

@@ -225,7 +225,7 @@ int ms_plan_train_study(const struct ms_train_job *job, const struct ms_machine 
   int code = ms_plan_check_training(job, error);
   if (code < 0)
     return code;
-  code = ms_plan_open(&s.base, job->model, NULL, machine, rates, error);
+  code = ms_plan_open(&s.base, job->model, NULL, 0, machine, rates, error);
   if (code == 0) {
     const struct ms_model_defaults *d = &s.base.model.defaults;
     int64_t begin;

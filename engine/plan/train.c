@@ -192,11 +192,7 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
 
 int ms_plan_check_training(const struct ms_train_job *job, struct ms_error *error) {
   struct ms_generate_job clip = ms_generate_job_default();
-  struct ms_train_job known = *job;
-  int code;
-  if (job->moment_bits == 8)
-    known.moment_bits = 32;
-  code = ms_train_check_job(&known, error);
+  int code = ms_train_check_job(job, error);
   clip.width = job->width;
   clip.height = job->height;
   clip.frames = job->frames;
@@ -209,7 +205,8 @@ int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms
   int code = ms_plan_check_training(job, error);
   if (code < 0)
     return code;
-  code = ms_plan_open(&t.base, job->model, NULL, machine, rates, error);
+  code = ms_plan_open(&t.base, job->model, NULL, job->method == MS_METHOD_LORA ? job->rank : 0, machine,
+                      rates, error);
   if (code == 0) {
     struct ms_plan found = {0};
     const struct ms_params *params = ms_dit_params(t.base.model.dit);

@@ -8,12 +8,12 @@ static size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* Of a shard: all of it, or its offset head or adapters, which are the last parameters of a block. A network
- * opened without adapters is counted as if it had them. */
+/* Of a shard: all of it, its offset head, or its adapters; these are the last parameters of a block. */
 static void count_shard(const struct ms_model *model, const struct ms_train_job *job, int shard,
                         int64_t *count, int64_t *trained) {
   const struct ms_params *params = ms_dit_params(model->dit);
-  int64_t begin, first, added = 0;
+  const char *part = job->method == MS_METHOD_LORA ? ".lora_" : ".offset.";
+  int64_t begin, first;
   ms_dit_shard_range(model->dit, shard, &begin, count);
   first = *count;
   *trained = *count;
@@ -21,20 +21,10 @@ static void count_shard(const struct ms_model *model, const struct ms_train_job 
     return;
   for (int i = 0; i < params->count; i++) {
     const struct ms_param *param = &params->list[i];
-    if (param->offset < begin || param->offset >= begin + *count)
-      continue;
-    if (strstr(param->name, job->method == MS_METHOD_LORA ? ".lora_" : ".offset.")) {
-      first = param->offset - begin < first ? param->offset - begin : first;
-    } else if (job->method == MS_METHOD_LORA && shard >= 0 && param->ndim == 2 &&
-               !strstr(param->name, ".offset.")) {
-      added += job->rank * (param->dims[0] + param->dims[1]);
-    }
+    if (param->offset >= begin && param->offset - begin < first && strstr(param->name, part))
+      first = param->offset - begin;
   }
   *trained = *count - first;
-  if (job->method == MS_METHOD_LORA && *trained == 0) {
-    *trained = added;
-    *count += added;
-  }
 }
 
 /* A clip of the sample prompt while training goes on: its activations, and what the host holds of it. */

@@ -12,6 +12,7 @@ struct ms_train_need {
   uint64_t encode_bytes;
 };
 
-/* model: networks opened, weights not needed; job: sizes resolved. Must not be copied afterwards. */
+/* model: networks opened, of method lora with its rank, weights not needed; job: sizes resolved. Must not be
+ * copied afterwards. */
 void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
                    const struct ms_train_clips *clips, struct ms_train_need *need);
