@@ -42,6 +42,7 @@ same_bits plain --ema 0
 same_bits averaged --ema 0.9 --accumulate 2
 same_bits small --ema 0.9 --moments 8bit
 same_bits offsets --ema 0.9 --method offsets
+same_bits adapters --ema 0.9 --accumulate 2 --method lora --rank 8
 
 budget=$(least train clips "${own[@]}" --ema 0.9 --accumulate 2)
 check "between both, with three threads" ends 0 train clips -o middle "${own[@]}" --ema 0.9 --accumulate 2 --threads 3 --host-memory $((budget + 30000000)) --trace trace.json
