@@ -23,16 +23,18 @@ struct training {
 
 /* One step's work, the mean over the buckets by their shares. */
 struct step {
-  double tokens, flops, forward, both; /* seconds of the forward pass, and of both passes */
-  int64_t longest;                     /* tokens of the longest clip */
-  int lattice[3];                      /* of the last bucket */
+  double tokens, flops; /* of the model */
+  double repeated;      /* FLOPs of the forward passes, which the backward passes do again */
+  double forward, both; /* seconds of the forward pass, and of both passes */
+  int64_t longest;      /* tokens of the longest clip */
+  int lattice[3];       /* of the last bucket */
 };
 
 static void add_bucket(const struct training *t, const struct ms_train_bucket *b, struct step *step) {
   const struct ms_plan_case *c = &t->base;
   struct ms_dit *dit = c->model.dit;
   const int *patch = ms_dit_config(dit)->patch;
-  double samples = (double)b->batch * t->job.accumulate, both, forward;
+  double samples = (double)b->batch * t->job.accumulate, both, forward, model, again;
   int64_t here;
   ms_model_latent_size(&c->model, b->frames, b->height, b->width, step->lattice);
   here =
@@ -40,9 +42,13 @@ static void add_bucket(const struct training *t, const struct ms_train_bucket *b
   step->longest = here > step->longest ? here : step->longest;
   both = ms_plan_pass_seconds(c->rates, dit, step->lattice, b->coarse, b->batch, 1);
   forward = ms_plan_pass_seconds(c->rates, dit, step->lattice, b->coarse, b->batch, 0);
+  model = ms_train_flops(dit, t->job.method, step->lattice, b->coarse);
+  again = ms_dit_forward_flops(dit, step->lattice, b->coarse);
+  both *= (model + again) / (4 * again);
   forward = forward > both / 3 ? both / 3 : forward; /* the backward pass computes it once more */
   step->tokens += b->share * samples * (double)here;
-  step->flops += b->share * samples * 3 * ms_dit_forward_flops(dit, step->lattice, b->coarse);
+  step->flops += b->share * samples * model;
+  step->repeated += b->share * samples * again;
   step->forward += b->share * t->job.accumulate * forward;
   step->both += b->share * t->job.accumulate * both;
 }
@@ -176,7 +182,7 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   plan->tokens = step.longest;
   plan->tokens_per_step = (int64_t)(step.tokens / share);
   plan->model_flops = step.flops / share;
-  plan->flops = plan->model_flops * 4 / 3; /* each layer's forward pass is computed again */
+  plan->flops = plan->model_flops + step.repeated / share;
   plan->moved_bytes = 0;
   plan->exposed_transfer_seconds = 0;
   memset(plan->lane_seconds, 0, sizeof plan->lane_seconds);

@@ -183,25 +183,13 @@ static void count_step(struct loop *loop, double loss, double seconds, double to
   loop->result->steps++;
 }
 
-/* Of one clip: a backward pass is twice a forward pass, but has no products for the gradients of matrices
- * that are frozen. */
-static double step_flops(const struct loop *loop, const struct ms_store *store) {
-  const struct ms_dit *dit = loop->model->dit;
-  int coarse = store->bucket.coarse;
-  double all = ms_dit_forward_flops(dit, store->lattice, coarse), attention = 0;
-  if (loop->job->method == MS_METHOD_FULL)
-    return 3 * all;
-  for (int kind = MS_ATTENTION_DENSE; kind <= MS_ATTENTION_DSA; kind++)
-    attention += ms_dit_attention_flops(dit, store->lattice, coarse, (enum ms_attention_kind)kind);
-  return 2 * all + attention;
-}
-
 static int train_step(struct loop *loop, struct ms_error *error) {
   const struct ms_train_job *job = loop->job;
   int b = ms_feed_bucket(&loop->feed, loop->at.step), code;
   const struct ms_store *store = &loop->feed.stores[b];
   int samples = store->bucket.batch, clips = samples * job->accumulate;
-  double tokens = (double)store->tokens * clips, flops = step_flops(loop, store) * clips;
+  double tokens = (double)store->tokens * clips,
+         flops = clips * ms_train_flops(loop->model->dit, job->method, store->lattice, store->bucket.coarse);
   double began = ms_seconds(), loss = 0, norm = 0, lr = ms_schedule_lr(job, loop->at.step), validation = NAN;
   struct ms_checkpoint before = loop->at;
   struct ms_error why = {0};

@@ -27,6 +27,16 @@ static void count_shard(const struct ms_model *model, const struct ms_train_job 
   *trained = *count - first;
 }
 
+double ms_train_flops(const struct ms_dit *dit, enum ms_train_method method, const int lattice[3],
+                      int coarse) {
+  double all = ms_dit_forward_flops(dit, lattice, coarse), attention = 0;
+  if (method == MS_METHOD_FULL)
+    return 3 * all;
+  for (int kind = MS_ATTENTION_DENSE; kind <= MS_ATTENTION_DSA; kind++)
+    attention += ms_dit_attention_flops(dit, lattice, coarse, (enum ms_attention_kind)kind);
+  return 2 * all + attention;
+}
+
 /* A clip of the sample prompt while training goes on: its activations, and what the host holds of it. */
 static void add_preview(const struct ms_model *model, size_t *working, size_t *host) {
   const struct ms_model_defaults *d = &model->defaults;

@@ -12,6 +12,10 @@ struct ms_train_need {
   uint64_t encode_bytes;
 };
 
+/* Model FLOPs of a step for one clip, without the layers' recomputation: a backward pass is two forward
+ * passes, but makes no products for the gradients of matrices that the method leaves alone. */
+double ms_train_flops(const struct ms_dit *dit, enum ms_train_method method, const int lattice[3],
+                      int coarse);
 /* model: networks opened, of method lora with its rank, weights not needed; job: sizes resolved. Must not be
  * copied afterwards. */
 void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
