@@ -15,6 +15,7 @@ struct ms_bench_run {
   struct ms_bench_peaks peaks;
   const struct ms_machine *machine;
   int64_t parameters; /* of the optimizer's vectors */
+  const char *folder; /* where layers of the stream benchmark lie on disk */
   const struct ms_hooks *hooks;
   void (*row)(void *data, const struct ms_bench_row *row);
   void *row_data;
@@ -81,4 +82,5 @@ int ms_bench_attention(struct ms_bench_run *run); /* dense, cross */
 int ms_bench_slide(struct ms_bench_run *run);     /* 3D-DSA, windows, offset head */
 int ms_bench_optimizer(struct ms_bench_run *run);
 int ms_bench_layers(struct ms_bench_run *run);
+int ms_bench_stream(struct ms_bench_run *run);   /* steps in memory and from the disk */
 int ms_bench_training(struct ms_bench_run *run); /* whole steps of the starter */

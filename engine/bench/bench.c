@@ -179,17 +179,19 @@ int ms_bench_measure_peaks(struct ms_bench_run *run) {
   return 0;
 }
 
-int ms_bench(const char *what, int64_t parameters, const struct ms_machine *machine,
+int ms_bench(const char *what, int64_t parameters, const char *folder, const struct ms_machine *machine,
              const struct ms_hooks *hooks, void (*row)(void *data, const struct ms_bench_row *row),
              void *data, struct ms_error *error) {
   struct ms_bench_run run = {
       .machine = machine, .hooks = hooks, .row = row, .row_data = data, .error = error};
+  run.folder = folder ? folder : ".";
   run.parameters = parameters > 0 ? parameters : MS_BENCH_PARAMETERS;
   unsigned flags = machine->reference ? 0 : msk_cpu_detect();
   int all = !what, code;
-  if (what && strcmp(what, "kernels") && strcmp(what, "layer") && strcmp(what, "optimizer"))
-    return ms_error_set(error, MS_EUSAGE, "there is no benchmark \"%s\": choose kernels, layer or optimizer",
-                        what);
+  if (what && strcmp(what, "kernels") && strcmp(what, "layer") && strcmp(what, "optimizer") &&
+      strcmp(what, "stream"))
+    return ms_error_set(error, MS_EUSAGE,
+                        "there is no benchmark \"%s\": choose kernels, layer, optimizer or stream", what);
   code = ms_compute_open(&run.compute, machine->threads, flags, error);
   if (code < 0)
     return code;
@@ -204,12 +206,14 @@ int ms_bench(const char *what, int64_t parameters, const struct ms_machine *mach
     if (code == 0)
       code = ms_bench_slide(&run);
   }
-  if (code == 0 && (all || strcmp(what, "layer")))
+  if (code == 0 && (all || !strcmp(what, "kernels") || !strcmp(what, "optimizer")))
     code = ms_bench_optimizer(&run);
   if (code == 0 && (all || !strcmp(what, "layer")))
     code = ms_bench_layers(&run);
   if (code == 0 && (all || !strcmp(what, "layer")))
     code = ms_bench_training(&run);
+  if (code == 0 && what && !strcmp(what, "stream"))
+    code = ms_bench_stream(&run);
   ms_compute_release(&run.compute);
   return code;
 }

@@ -1,16 +1,16 @@
 /* Whole steps of training the starter: batch, text, forward pass, loss, backward pass, AdamW with its
- * average, packing of the new weights. Model FLOPs: three forward passes; what is computed again does not
- * count. */
+ * average, all over the streamer with every layer in memory. Model FLOPs: three forward passes; what is
+ * computed again does not count. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench-private.h"
+#include "bench/rig.h"
 #include "model/model.h"
 #include "ms-models.h"
 #include "ms-train.h"
+#include "stream/dit-file.h"
 #include "train/objective.h"
-#include "train/optimizer.h"
 
 #define CLIPS 32
 
@@ -19,35 +19,29 @@ struct step_case {
   struct ms_train_job job;
   struct ms_store store;
   struct ms_objective objective;
-  struct ms_optimizer optimizer;
-  float *grad;
+  struct ms_bench_run *run;
+  struct ms_bench_rig rig;
   int64_t step;
   struct ms_error *error;
   int code;
 };
 
+static void take_loss(void *data) {
+  ms_objective_loss(data, 1);
+}
+
 static void run_step(void *data) {
   struct step_case *c = data;
-  struct ms_params *params = ms_dit_params(c->model.dit);
   int64_t items[CLIPS];
   int samples = c->store.bucket.batch;
   if (c->code < 0)
     return;
   for (int i = 0; i < samples; i++)
     items[i] = (c->step * samples + i) % c->store.items;
-  memset(c->grad, 0, (size_t)params->total * sizeof *c->grad);
   c->code = ms_objective_make(&c->objective, &c->store, items, samples, (uint64_t)c->step++, c->error);
   if (c->code == 0)
-    c->code = ms_dit_forward(c->model.dit, &c->objective.batch, 1, c->objective.velocity, c->error);
-  if (c->code == 0) {
-    ms_objective_loss(&c->objective, 1);
-    c->code = ms_dit_backward(c->model.dit, &c->objective.batch, c->objective.gradient, c->grad, NULL, NULL,
-                              c->error);
-  }
-  if (c->code == 0)
-    c->code = ms_optimizer_step(&c->optimizer, c->grad, 1e-5, NULL, c->error);
-  if (c->code == 0)
-    c->code = ms_dit_prepare(c->model.dit, MSK_PRECISION_BF16, 1, c->error);
+    c->code = ms_bench_rig_step(c->run, &c->rig, &c->objective.batch, c->objective.velocity,
+                                c->objective.gradient, 1, take_loss, &c->objective);
 }
 
 /* Clips as a store holds them, encoded long ago: noise of the right shape. */
@@ -103,29 +97,22 @@ int ms_bench_training(struct ms_bench_run *run) {
       {.width = 192, .height = 128, .frames = 33, .batch = 2},
       {.width = 320, .height = 192, .frames = 33, .batch = 1},
   };
-  struct ms_optimizer_params settings = ms_optimizer_params_default();
-  struct step_case c = {.error = run->error};
+  struct step_case c = {.error = run->error, .run = run};
+  struct ms_bench_rig_params params = {.average = 1, .read = ms_dit_memory_read};
   char folder[1024];
   int code = ms_model_find("starter", run->machine->data_folder, run->machine->user_folder, folder,
                            sizeof folder, run->error);
   ms_train_job_init(&c.job);
-  settings.ema = 0.99f;
   if (code == 0)
     code = ms_model_open(&c.model, &run->compute, folder, MS_MODEL_ALL, MSK_BF16, MSK_PRECISION_BF16,
                          run->error);
   if (code < 0)
     return code;
-  c.grad = ms_bench_bytes((size_t)ms_dit_params(c.model.dit)->total * sizeof *c.grad);
-  if (!c.grad)
-    code = ms_error_set(run->error, MS_ENOMEM, "out of memory for the benchmark of training");
-  if (code == 0)
-    code = ms_optimizer_open(&c.optimizer, &run->compute, ms_dit_params(c.model.dit), &settings, run->error);
-  if (code == 0)
-    code = ms_dit_prepare(c.model.dit, MSK_PRECISION_BF16, 1, run->error);
+  params.read_data = c.model.dit;
+  code = ms_bench_rig_open(run, &c.rig, c.model.dit, &params);
   for (size_t i = 0; i < sizeof buckets / sizeof *buckets && code == 0; i++)
     code = bench_bucket(run, &c, &buckets[i]);
-  free(c.grad);
-  ms_optimizer_release(&c.optimizer);
+  ms_bench_rig_close(&c.rig);
   ms_model_release(&c.model);
   return code;
 }
