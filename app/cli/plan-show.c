@@ -6,8 +6,10 @@
 #include "ms-system.h"
 
 static json_t *suggestions_json(const struct ms_plan *plan) {
-  static const char *const changes[] = {
-      [MS_PLAN_SIZE] = "size", [MS_PLAN_FRAMES] = "frames", [MS_PLAN_BATCH] = "batch"};
+  static const char *const changes[] = {[MS_PLAN_SIZE] = "size",
+                                        [MS_PLAN_FRAMES] = "frames",
+                                        [MS_PLAN_BATCH] = "batch",
+                                        [MS_PLAN_MOMENTS] = "moments"};
   json_t *list = json_array();
   for (int i = 0; i < plan->suggestion_count; i++) {
     const struct ms_plan_suggestion *s = &plan->suggestions[i];
@@ -16,6 +18,8 @@ static json_t *suggestions_json(const struct ms_plan *plan) {
                             "device_bytes", (json_int_t)s->device_bytes);
     if (s->batch)
       json_object_set_new(one, "batch", json_integer(s->batch));
+    if (s->moment_bits)
+      json_object_set_new(one, "moments", json_string(s->moment_bits == 8 ? "8bit" : "32"));
     json_object_set_new(one, "seconds", msa_json_number(s->seconds));
     json_array_append_new(list, one);
   }
@@ -139,8 +143,10 @@ static void say_suggestions(struct msa_output *output, const struct ms_plan *pla
       snprintf(what, sizeof what, "--size %dx%d", s->width, s->height);
     else if (s->change == MS_PLAN_FRAMES)
       snprintf(what, sizeof what, "--frames %d", s->frames);
-    else
+    else if (s->change == MS_PLAN_BATCH)
       snprintf(what, sizeof what, "--batch %d", s->batch);
+    else
+      snprintf(what, sizeof what, "--moments 8bit");
     msa_output_say(output, "  %s would fit: %s, about %s%s", what,
                    ms_format_bytes((double)s->host_bytes, bytes, sizeof bytes),
                    words_for(s->seconds, seconds, sizeof seconds), s->batch ? " a step" : "");

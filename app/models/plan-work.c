@@ -164,6 +164,8 @@ MsaPlan *msa_plan_training(const struct msa_plan_place *place, const MsaTrainPar
   }
   for (int i = 0; i < found.suggestion_count; i++) {
     const struct ms_plan_suggestion *from = &found.suggestions[i];
+    if (from->change == MS_PLAN_MOMENTS) /* which the page does not choose */
+      continue;
     MsaTrainParams *changed = msa_train_params_copy(params);
     if (from->change == MS_PLAN_SIZE) {
       changed->width = from->width;

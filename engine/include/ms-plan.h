@@ -68,12 +68,13 @@ int ms_rates_load(struct ms_rates *rates, const char *path, const struct ms_mach
 /* Written whole or not at all; the folder must exist. MS_EOUTPUT. */
 int ms_rates_save(const struct ms_rates *rates, const char *path, struct ms_error *error);
 
-enum ms_plan_change { MS_PLAN_SIZE, MS_PLAN_FRAMES, MS_PLAN_BATCH };
+enum ms_plan_change { MS_PLAN_SIZE, MS_PLAN_FRAMES, MS_PLAN_BATCH, MS_PLAN_MOMENTS };
 
 /* Settings near the asked ones that fit: one thing changed, everything else as asked. */
 struct ms_plan_suggestion {
   enum ms_plan_change change;
   int width, height, frames, batch; /* all of them, changed or not; batch 0: of a clip that is generated */
+  int moment_bits;                  /* train: 32 or 8 */
   uint64_t host_bytes, device_bytes;
   double seconds; /* as of the plan */
 };
@@ -105,6 +106,7 @@ enum ms_plan_lane {
 struct ms_plan {
   /* what the job comes to, its open settings filled in from the model */
   int width, height, frames, steps, batch;
+  int moment_bits; /* train: 32 or 8 */
   double fps;
   int64_t parameters;      /* of the DiT */
   int64_t tokens;          /* of one clip's lattice at full size, padding included */

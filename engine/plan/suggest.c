@@ -14,6 +14,7 @@ static void add(struct ms_plan *plan, enum ms_plan_change change, const struct m
                                    .height = found->height,
                                    .frames = found->frames,
                                    .batch = found->batch,
+                                   .moment_bits = found->moment_bits,
                                    .host_bytes = found->host_bytes,
                                    .device_bytes = found->device_bytes,
                                    .seconds = found->seconds};
@@ -79,6 +80,14 @@ static void suggest_batch(ms_plan_attempt_fn attempt, void *data, struct ms_plan
   }
 }
 
+static void suggest_moments(ms_plan_attempt_fn attempt, void *data, struct ms_plan *plan) {
+  struct ms_plan found = *plan;
+  found.moment_bits = 8;
+  attempt(data, plan->width, plan->height, plan->frames, plan->batch, &found);
+  if (found.fits)
+    add(plan, MS_PLAN_MOMENTS, &found);
+}
+
 void ms_plan_suggest(const struct ms_plan_case *c, ms_plan_attempt_fn attempt, void *data,
                      struct ms_plan *plan) {
   plan->suggestion_count = 0;
@@ -88,4 +97,6 @@ void ms_plan_suggest(const struct ms_plan_case *c, ms_plan_attempt_fn attempt, v
     suggest_batch(attempt, data, plan);
   suggest_frames(c, attempt, data, plan);
   suggest_size(c, attempt, data, plan);
+  if (plan->moment_bits == 32)
+    suggest_moments(attempt, data, plan);
 }

@@ -168,6 +168,7 @@ static void attempt(void *data, int width, int height, int frames, int batch, st
   job.height = height;
   job.frames = frames;
   job.batch = batch;
+  job.moment_bits = plan->moment_bits;
   for (int i = 0; i < (job.bucket_count ? job.bucket_count : 1); i++) {
     const struct ms_train_bucket *b = job.bucket_count ? &job.buckets[i] : &one;
     add_bucket(t, b, &step);
@@ -230,6 +231,7 @@ int ms_plan_train(const struct ms_train_job *job, int64_t clips, const struct ms
     found.parameters = t.parameters;
     found.layers = ms_dit_config(t.base.model.dit)->layers;
     found.steps = (int)job->steps;
+    found.moment_bits = job->moment_bits;
     found.fps = d->fps;
     ms_plan_limits(&t.base, job->output, &found);
     attempt(&t, t.job.width, t.job.height, t.job.frames, t.job.batch, &found);
