@@ -74,8 +74,9 @@ void ms_dit_time_backward(struct ms_dit *dit, const struct ms_dit_batch *batch, 
   struct dit_time *time = &run->time;
   int64_t dim = c->dim, n = run->samples * dim;
   float *de = time->de, *dhidden = time->dhidden;
-  norm->column_sum(dhead, 2 * dim, 2 * dim, run->samples,
-                   grad + dit->params.list[dit->head_modulation].offset);
+  if (ms_dit_is_trained(dit, dit->head_modulation))
+    norm->column_sum(dhead, 2 * dim, 2 * dim, run->samples,
+                     grad + dit->params.list[dit->head_modulation].offset);
   ms_dit_linear_backward(dit, &dit->projection, time->e_act, MSK_F32, run->grads.dtime, run->samples, de, 0,
                          grad);
   norm->silu_backward(time->e, de, de, n);

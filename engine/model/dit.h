@@ -80,7 +80,8 @@ enum ms_dit_pass { MS_PASS_FORWARD, MS_PASS_BACKWARD };
 /* What a source lends for one layer of one pass. Lent until the matching `end`. */
 struct ms_dit_loan {
   const void *values; /* the shard's parameters [count of its range], of params->type */
-  float *gradient;    /* backward: the shard's gradients [count of its range]; added to */
+  float *gradient;    /* backward: the shard's gradients [count of its range]; added to. Those of frozen
+                         parameters    are not touched and need not be there */
   float *x, *y; /* [batches][R,C] input and (forward) output of the layer; NULL: in the DiT's own memory. y of
                    shard -1 decides for the whole call: either all are lent or none. They may be the same only
                    where nothing is kept for a backward pass */

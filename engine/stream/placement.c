@@ -73,7 +73,6 @@ static uint64_t sum(const struct ms_placement_bytes *b) {
 /* The numbers of buffers and bytes of all tiers under a choice. */
 static void fill(struct ms_placement *p, const struct ms_placement_job *job, const struct choice *c) {
   int disk = c->host_layers < job->layers, trains = job->training;
-  int whole = 1; /* what is trained of a layer is all of it */
   int64_t largest = 0, most_trained = 0;
   uint64_t input = aligned(job->input_bytes);
   double weight = weight_bytes(job), gradient = gradient_bytes(job), state = ms_placement_state_bytes(job);
@@ -87,7 +86,6 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
     uint64_t home = ms_placement_home_bytes(job, c->piece, count, trained);
     largest = count > largest ? count : largest;
     most_trained = trained > most_trained ? trained : most_trained;
-    whole &= trained == count;
     if (at_home_in_host(l, c->host_layers, job->layers)) {
       p->host.layers += home;
     } else { /* forward: all, updated and written back; backward: weights, and the gradient */
@@ -98,11 +96,11 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   }
   p->slot_bytes = region(largest, weight) + 2 * MS_PLACEMENT_ALIGN; /* reads begin and end between pages */
   p->ring_bytes = ms_placement_piece_bytes(job, c->piece) + region(c->piece, gradient);
-  p->gradient_bytes = region(largest, gradient) + MS_PLACEMENT_ALIGN;
+  p->gradient_bytes = region(most_trained, gradient);
   p->host_slots = disk || (trains && job->average) ? c->slots : 0;
   p->device_slots = job->device ? c->slots : 0;
   p->ring = disk && most_trained > 0 ? c->ring : 0;
-  p->host_gradients = trains && (disk || !whole) ? GRADIENTS + !whole : 0;
+  p->host_gradients = trains && disk ? GRADIENTS : 0;
   p->device_gradients = job->device && trains ? GRADIENTS : 0;
   p->host_inputs = p->device_inputs = 0;
   if (trains && c->inputs == MS_INPUT_DEVICE)
@@ -115,7 +113,7 @@ static void fill(struct ms_placement *p, const struct ms_placement_job *job, con
   *(job->device ? &p->device.working : &p->host.working) = job->working;
   p->host.outer = ms_placement_home_bytes(job, c->piece, job->outer, trains ? job->outer_trained : 0);
   if (trains)
-    p->host.outer += region(job->outer, gradient) + (job->average ? region(job->outer, weight) : 0);
+    p->host.outer += region(job->outer_trained, gradient) + (job->average ? region(job->outer, weight) : 0);
   if (job->device)
     p->device.outer = region(job->outer, weight) + (trains ? region(job->outer_trained, gradient) : 0);
   p->host.slots = (uint64_t)p->host_slots * p->slot_bytes;

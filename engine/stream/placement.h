@@ -63,8 +63,7 @@ struct ms_placement {
   int host_layers; /* layers at home in the host */
   /* Buffers to allocate, each of so many bytes: weight slots in the host (none if every layer is there and
    * there is no average) and on the device; pieces of state in the host (none without layers on the disk);
-   * gradients in the host (none if every layer is there and trained whole; one more where layers are trained
-   * in part) and on the device. */
+   * gradients of what is trained of a layer in the host (none if every layer is there) and on the device. */
   int host_slots, device_slots, ring, host_gradients, device_gradients;
   uint64_t slot_bytes, ring_bytes, gradient_bytes;
   int host_inputs, device_inputs; /* buffers of input_bytes (slab_bytes) rounded up */

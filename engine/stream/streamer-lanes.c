@@ -179,8 +179,7 @@ static int do_op(struct ms_streamer *s, const struct ms_op *op, struct ms_error 
   case MS_OP_WRITE_STATE:
     return pending ? write_piece(s, op, error) : 0;
   case MS_OP_WRITE_GRADIENT:
-    code =
-        ms_shard_write_gradient(s->p.store, op->layer, s->gradients[op->buffer] + shard->layout.first, error);
+    code = ms_shard_write_gradient(s->p.store, op->layer, s->gradients[op->buffer], error);
     return code;
   case MS_OP_READ_INPUT:
     return read_input(s, op, error);

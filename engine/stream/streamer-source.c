@@ -18,10 +18,9 @@ static void clear_part(void *data, int64_t task, void *scratch) {
   memset(c->memory + at, 0, (size_t)bytes);
 }
 
-static float *cleared(struct ms_streamer *s, float *memory, int64_t count) {
+static void clear(struct ms_streamer *s, float *memory, int64_t count) {
   struct clearing c = {(unsigned char *)memory, count * (int64_t)sizeof *memory};
   ms_pool_run(s->p.compute->pool, clear_part, &c, (c.bytes + CLEAR - 1) / CLEAR);
-  return memory;
 }
 
 static struct ms_op *op_at(struct ms_streamer *s, enum ms_dit_pass pass, int shard) {
@@ -40,15 +39,16 @@ static const uint16_t *weights_of(struct ms_streamer *s, const struct ms_op *op,
   return op->slot >= 0 ? (const uint16_t *)s->slots[op->slot] : ms_shard_store_at(s->p.store, shard)->weights;
 }
 
-/* Where a layer's gradient is made: a buffer, or its home if that holds all of it. */
+/* Where the gradient of a shard's owned parameters is made: a buffer, or its home. */
 static float *gradient_of(struct ms_streamer *s, const struct ms_op *op, int shard) {
-  const struct ms_shard *home = ms_shard_store_at(s->p.store, shard);
-  if (shard < 0)
+  if (shard < 0 || ms_shard_store_at(s->p.store, shard)->layout.owned == 0)
     return s->outer_gradient;
-  if (op->buffer >= 0)
-    return s->gradients[op->buffer];
-  return home->layout.owned == home->layout.count ? home->gradient
-                                                  : s->gradients[s->schedule_params.gradient_buffers];
+  return op->buffer >= 0 ? s->gradients[op->buffer] : ms_shard_store_at(s->p.store, shard)->gradient;
+}
+
+/* The same as seen from the shard's beginning. */
+static float *lent_gradient(struct ms_streamer *s, const struct ms_op *op, int shard) {
+  return gradient_of(s, op, shard) - ms_shard_store_at(s->p.store, shard)->layout.first;
 }
 
 int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struct ms_dit_loan *loan,
@@ -80,11 +80,12 @@ int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struc
   if (shard == layers) {
     memset(s->squares, 0, ((size_t)layers + 1) * sizeof *s->squares);
     memset(s->bad, 0, ((size_t)layers + 1) * sizeof *s->bad);
-    loan->gradient = cleared(s, s->outer_gradient, ms_shard_store_at(s->p.store, -1)->layout.count);
+    clear(s, s->outer_gradient, ms_shard_store_at(s->p.store, -1)->layout.owned);
+    loan->gradient = lent_gradient(s, op, -1);
   } else {
-    loan->gradient = gradient_of(s, op, shard);
     if (shard >= 0)
-      cleared(s, loan->gradient, ms_shard_store_at(s->p.store, shard)->layout.count);
+      clear(s, gradient_of(s, op, shard), ms_shard_store_at(s->p.store, shard)->layout.owned);
+    loan->gradient = lent_gradient(s, op, shard);
   }
   return 0;
 }
@@ -93,7 +94,7 @@ int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struc
 static void take_gradient(struct ms_streamer *s, const struct ms_op *op, int shard) {
   struct ms_shard *home = ms_shard_store_at(s->p.store, shard);
   const struct ms_shard_layout *l = &home->layout;
-  const float *gradient = gradient_of(s, op, shard) + l->first;
+  const float *gradient = gradient_of(s, op, shard);
   double square;
   if (!l->owned)
     return;

@@ -19,14 +19,14 @@ static void *pages(size_t bytes) {
 static int take_memory(struct ms_streamer *s) {
   const struct ms_schedule_params *p = &s->schedule_params;
   const struct ms_shard_store *store = s->p.store;
-  int64_t widest = 0, largest = s->p.store->shards[0].layout.count;
-  int disk = 0, state = store->params.moment_bits > 0, whole = 1; /* whole: layers are trained whole */
+  int64_t widest = 0, owned = 0, largest = s->p.store->shards[0].layout.count;
+  int disk = 0, state = store->params.moment_bits > 0;
   size_t block = (size_t)store->block_bytes, average = (size_t)p->piece * sizeof(float);
   for (int l = 0; l < p->layers; l++) {
     const struct ms_shard *shard = ms_shard_store_at(store, l);
     widest = shard->layout.count > widest ? shard->layout.count : widest;
     disk |= shard->home == MS_HOME_DISK;
-    whole &= shard->layout.owned == shard->layout.count;
+    owned = shard->layout.owned > owned ? shard->layout.owned : owned;
   }
   largest = widest > largest ? widest : largest;
   for (int i = 0; i < p->slots && (disk || store->params.average); i++)
@@ -38,16 +38,15 @@ static int take_memory(struct ms_streamer *s) {
     if (!s->ring_blocks[i] || !s->ring_gradients[i])
       return -1;
   }
-  /* one more for layers at home in the host that keep a part of their gradient */
-  for (int i = 0; i < p->gradient_buffers + !whole && state && (disk || !whole); i++)
-    if (!(s->gradients[i] = pages(rounded(widest * (int64_t)sizeof(float)) + MS_DISK_ALIGN)))
+  for (int i = 0; i < p->gradient_buffers && state && disk; i++)
+    if (!(s->gradients[i] = pages(rounded(owned * (int64_t)sizeof(float)))))
       return -1;
   for (int i = 0; i < 3 && s->p.input_elements && p->inputs == MS_INPUT_DISK; i++)
     if (!(s->inputs[i] = pages(rounded(s->p.input_elements * (int64_t)sizeof(float)))))
       return -1;
   if (state) {
     s->outer_average = store->params.average ? pages(rounded(store->shards[0].layout.count * 2)) : NULL;
-    s->outer_gradient = pages(rounded(store->shards[0].layout.count * (int64_t)sizeof(float)));
+    s->outer_gradient = pages(rounded(store->shards[0].layout.owned * (int64_t)sizeof(float)));
     s->sums = malloc((size_t)(ms_update_sums(largest) + 1) * sizeof *s->sums);
     if ((store->params.average && !s->outer_average) || !s->outer_gradient || !s->sums)
       return -1;

@@ -178,11 +178,11 @@ static int pass(struct model *m, enum ms_dit_pass which, int stop_at, double *ou
       *out = sum;
     } else if (shard == LAYERS) {
       outer = loan.gradient;
-      for (int64_t j = 0; j < m->layout[0].count; j++)
+      for (int64_t j = m->layout[0].first; j < m->layout[0].count; j++)
         outer[j] += x[j % INPUTS] * 0.01f;
     } else {
       const struct ms_shard_layout *l = &m->layout[shard + 1];
-      for (int64_t j = 0; j < l->count; j++)
+      for (int64_t j = l->first; j < l->count; j++) /* frozen ones are not there */
         loan.gradient[j] += shard < 0 ? 0.001f * (float)(j % 3)
                                       : x[(j * 3) % INPUTS] * 0.02f +
                                             msk_bf16_to_f32(((const uint16_t *)loan.values)[j]) * 0.05f;
