@@ -11,7 +11,7 @@
 /* Headers, metrics, descriptions. */
 #define SMALL_FILES ((uint64_t)1 << 20)
 
-uint64_t ms_train_checkpoint_bytes(const struct ms_params *params, const struct ms_train_job *job) {
+uint64_t ms_train_checkpoint_bytes(int64_t trained, const struct ms_train_job *job) {
   /* weight, low word, two moments (8-bit ones with their scales), average */
   double bytes = 2 + 2 + (job->moment_bits == 8 ? 2 + 8.0 / MSK_ADAMW_BLOCK : 8) + (job->ema > 0 ? 4 : 0);
   double trained = 0;
@@ -33,17 +33,20 @@ static uint64_t file_bytes(const struct ms_model *model, unsigned part) {
   return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
-int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job *job,
-                        struct ms_error *error) {
+int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job *job, int64_t trained,
+                        uint64_t state, struct ms_error *error) {
   const struct ms_params *params = ms_dit_params(model->dit);
-  uint64_t need = ms_train_checkpoint_bytes(params, job) + (uint64_t)params->total * 2 +
+  uint64_t need = state + ms_train_checkpoint_bytes(trained, job) + (uint64_t)params->total * 2 +
                   file_bytes(model, MS_MODEL_CODEC) + file_bytes(model, MS_MODEL_TEXT);
-  char need_text[32], free_text[32];
+  char need_text[32], free_text[32], state_text[80] = "", bytes[32];
   double room = free_bytes(job->output);
   if (room < 0 || room >= (double)need)
     return 0;
-  return ms_error_set(error, MS_EOUTPUT, "training needs %s on the disk of \"%.300s\", %s are free",
-                      ms_format_bytes((double)need, need_text, sizeof need_text), job->output,
+  if (state)
+    snprintf(state_text, sizeof state_text, " (%s of it for layers that a larger --host-memory would hold)",
+             ms_format_bytes((double)state, bytes, sizeof bytes));
+  return ms_error_set(error, MS_EOUTPUT, "training needs %s on the disk of \"%.300s\"%s, %s are free",
+                      ms_format_bytes((double)need, need_text, sizeof need_text), job->output, state_text,
                       ms_format_bytes(room, free_text, sizeof free_text));
 }
 

@@ -3,11 +3,12 @@
 #include "model/model.h"
 #include "ms-train.h"
 
-/* Bytes of one checkpoint. */
-uint64_t ms_train_checkpoint_bytes(const struct ms_params *params, const struct ms_train_job *job);
+/* Bytes of one checkpoint of so many parameters that are trained. */
+uint64_t ms_train_checkpoint_bytes(int64_t trained, const struct ms_train_job *job);
 /* MS_EOUTPUT, with both figures, if the output's disk has not room for what every run writes: a checkpoint,
- * the weights and the parts that are copied. */
-int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job *job, struct ms_error *error);
+ * the weights and the parts that are copied; and `state` bytes of working state. */
+int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job *job, int64_t trained,
+                        uint64_t state, struct ms_error *error);
 
 /* 1: the disk of the folder has less than `need` free, so that what could not be written may be written
  * later. */

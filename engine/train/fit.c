@@ -23,12 +23,16 @@ int ms_train_fit(const struct ms_model *model, const struct ms_train_job *job,
     *fit = (struct ms_train_fit){.fits = placement.fits,
                                  .short_of = placement.short_of,
                                  .short_bytes = placement.short_bytes,
-                                 .host_bytes = placement.host_bytes};
+                                 .host_bytes = placement.host_bytes,
+                                 .disk_bytes = placement.disk_bytes};
     fit->need_bytes =
         fit->short_of && !strcmp(fit->short_of, "device") ? placement.device_bytes : placement.host_bytes;
     if (fit->fits && need->job.host_budget && need->encode_bytes > need->job.host_budget) {
       fit->fits = 0;
       fit->short_of = "host";
+      fit->trained = need->job.outer_trained;
+      for (int l = 0; l < need->job.layers; l++)
+        fit->trained += need->trained[l];
       fit->need_bytes = need->encode_bytes;
       fit->short_bytes = need->encode_bytes - need->job.host_budget;
     }
@@ -122,14 +126,12 @@ static void advise(struct trial *trial, char *advice, size_t size) {
 }
 
 int ms_train_fit_check(const struct ms_model *model, const struct ms_train_job *job,
-                       const struct ms_train_clips *clips, const struct ms_machine *machine, size_t *planned,
-                       struct ms_error *error) {
+                       const struct ms_train_clips *clips, const struct ms_machine *machine,
+                       struct ms_train_fit *fit, struct ms_error *error) {
   struct trial trial = {model, clips, machine, *job, job->width, job->height};
-  struct ms_train_fit fit;
   char what[96], advice[96] = "take smaller buckets", need[32], more[32], allowed[32];
-  int code = ms_train_fit(model, job, clips, machine, &fit, error);
-  *planned = fit.host_bytes;
-  if (code < 0 || fit.fits)
+  int code = ms_train_fit(model, job, clips, machine, fit, error);
+  if (code < 0 || fit->fits)
     return code;
   if (job->bucket_count) {
     snprintf(what, sizeof what, "training with the recipe's buckets");
@@ -139,8 +141,8 @@ int ms_train_fit_check(const struct ms_model *model, const struct ms_train_job *
     advise(&trial, advice, sizeof advice);
   }
   return ms_error_set(error, MS_EBUDGET, "%s needs %s of %s memory, %s more than the %s allowed: %s", what,
-                      ms_format_bytes((double)fit.need_bytes, need, sizeof need), fit.short_of,
-                      ms_format_bytes((double)fit.short_bytes, more, sizeof more),
-                      ms_format_bytes((double)(fit.need_bytes - fit.short_bytes), allowed, sizeof allowed),
+                      ms_format_bytes((double)fit->need_bytes, need, sizeof need), fit->short_of,
+                      ms_format_bytes((double)fit->short_bytes, more, sizeof more),
+                      ms_format_bytes((double)(fit->need_bytes - fit->short_bytes), allowed, sizeof allowed),
                       advice);
 }

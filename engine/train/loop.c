@@ -387,7 +387,7 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
     int64_t before = loop->step.step;
     code = cancelled(loop) ? MS_ECANCELLED : train_step(loop, &why);
     if (code == 0 && (due(job->save_every, loop->at.step) || loop->at.step == job->steps)) {
-      code = patiently(loop, save, ms_train_checkpoint_bytes(ms_dit_params(model->dit), job), &why);
+      code = patiently(loop, save, (uint64_t)ms_state_file_bytes(loop->trained.store), &why);
       loop->step.saved = code == 0;
     }
     if (code == 0 && loop->step.step > before) /* a step that was skipped has no figures */

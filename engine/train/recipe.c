@@ -68,11 +68,11 @@ static int check_memory(struct ms_compute *compute, const json_t *recipe, const 
     code = ms_model_open_root(&model, compute, model.root, MS_MODEL_ALL, error);
   for (size_t i = 0; i < json_array_size(phases) && code == 0; i++) {
     struct ms_train_job job;
-    size_t bytes = 0;
+    struct ms_train_fit fit = {0};
     code = read_phase(json_array_get(phases, i), &job, error);
     if (code == 0)
-      code = ms_train_fit_check(&model, &job, clips, machine, &bytes, error);
-    *planned = bytes > *planned ? bytes : *planned;
+      code = ms_train_fit_check(&model, &job, clips, machine, &fit, error);
+    *planned = fit.host_bytes > *planned ? (size_t)fit.host_bytes : *planned;
   }
   ms_model_release(&model);
   return code;

@@ -71,7 +71,7 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   struct ms_model model = {0};
   struct ms_train_clips clips = {.held = ms_memory_held()};
   json_t *kept = NULL;
-  size_t planned = 0;
+  struct ms_train_fit fit = {0};
   char folder[1024];
   int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0, lock = -1;
   memset(result, 0, sizeof *result);
@@ -117,10 +117,10 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   if (code == 0) {
     clips.count = source.count;
     clips.masks = source.read_mask != NULL;
-    code = ms_train_fit_check(&model, &job, &clips, machine, &planned, error);
+    code = ms_train_fit_check(&model, &job, &clips, machine, &fit, error);
   }
   if (code == 0)
-    code = ms_train_disk_check(&model, &job, error);
+    code = ms_train_disk_check(&model, &job, fit.trained, fit.disk_bytes, error);
   if (code == 0)
     code = ms_model_load(&model, folder, MS_MODEL_CODEC | MS_MODEL_TEXT, MSK_BF16, MSK_PRECISION_BF16, error);
   if (code == 0)
@@ -131,7 +131,7 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   }
   if (code == 0)
     code = ms_train_loop(&model, &job, &source, &clips, machine, hooks, result, error);
-  result->planned_host_bytes = planned;
+  result->planned_host_bytes = (size_t)fit.host_bytes;
   /* Only what this run began: a folder that was refused belongs to somebody. */
   if (code < 0 && result->steps == 0 && own_output)
     ms_train_output_discard(job.output);
