@@ -14,10 +14,7 @@
 uint64_t ms_train_checkpoint_bytes(int64_t trained, const struct ms_train_job *job) {
   /* weight, low word, two moments (8-bit ones with their scales), average */
   double bytes = 2 + 2 + (job->moment_bits == 8 ? 2 + 8.0 / MSK_ADAMW_BLOCK : 8) + (job->ema > 0 ? 4 : 0);
-  double trained = 0;
-  for (int i = 0; i < params->count; i++)
-    trained += params->list[i].kind == MS_PARAM_FROZEN ? 0 : (double)params->list[i].count + 31;
-  return (uint64_t)(trained * bytes) + SMALL_FILES;
+  return (uint64_t)((double)trained * bytes) + SMALL_FILES;
 }
 
 /* -1: not known. */
