@@ -184,6 +184,73 @@ static void check_suggestions(void) {
   rates.profile = 1;
 }
 
+static uint64_t moved_by(const struct ms_plan *plan) {
+  double bytes = 0;
+  for (int i = 0; i < MS_PLAN_LANES; i++)
+    bytes += plan->lane_bytes[i];
+  return (uint64_t)bytes;
+}
+
+/* Budgets from far too small to ample, of training and of a clip. */
+static void check_budgets(void) {
+  static const char config[] = DATA_DIR "/configs/wan2.1-1.3b.json";
+  struct ms_plan plan, before = {.moved_bytes = UINT64_MAX, .seconds = 1e300};
+  int good = 1, more = 1, added = 1, fitting = 0, streaming = 0;
+  for (size_t budget = (size_t)512 << 20; budget < (size_t)60 << 30; budget += budget / 8) {
+    machine.host_memory = budget;
+    if (plan_training(config, 480, 272, 17, 1, &plan) < 0)
+      return;
+    added = added && plan.host_bytes == tier_sum(&plan.host) && plan.moved_bytes == moved_by(&plan);
+    if (plan.fits || strcmp(plan.short_of, "host")) {
+      good = good && plan.host_bytes <= budget;
+      more = more && plan.moved_bytes <= before.moved_bytes && plan.seconds <= before.seconds * 1.0001;
+      fitting++;
+      streaming += plan.streamed;
+      before = plan;
+    } else {
+      good = good && !fitting && plan.host_bytes == budget + plan.short_bytes;
+    }
+  }
+  check_ok(fitting > 20 && streaming > 10 && !plan.streamed && plan.moved_bytes == 0 &&
+               plan.exposed_transfer_seconds == 0,
+           "training fits %d budgets, in %d of them with layers on the disk, and is resident in the end",
+           fitting, streaming);
+  check_ok(good, "budgets are kept, and what is missing is told to the byte");
+  check_ok(more, "with more memory no step moves more or is slower");
+  check_ok(added, "lanes and tiers add up");
+  machine.host_memory = (size_t)6 << 30;
+  machine.device_memory = (size_t)300 << 20;
+  if (plan_training(config, 480, 272, 17, 1, &plan) == 0)
+    check_ok(!plan.fits && !strcmp(plan.short_of, "device") &&
+                 plan.device_bytes == machine.device_memory + plan.short_bytes,
+             "the working set has its own limit");
+  machine.device_memory = 0;
+  machine.host_memory = (size_t)2 << 30;
+  if (plan_clip(config, 480, 272, 17, &plan) == 0)
+    check_ok(plan.fits && plan.streamed && plan.host_bytes <= machine.host_memory &&
+                 plan.moved_bytes > 20 * (uint64_t)plan.parameters && plan.exposed_transfer_seconds > 0,
+             "a clip in 2 GiB streams %.1f GB", (double)plan.moved_bytes * 1e-9);
+  machine.host_memory = (size_t)12 << 30;
+  if (plan_clip(config, 480, 272, 17, &plan) == 0)
+    check_ok(plan.fits && !plan.streamed && plan.exposed_transfer_seconds == 0, "in 12 GiB it does not");
+  machine.host_memory = 0;
+}
+
+/* Every profile that comes with the program is a machine that can be planned for. */
+static void check_profiles(void) {
+  static const char *const names[] = {"desktop-8core", "h100-pcie5",    "h200-pcie5", "rtx3060-pcie4",
+                                      "rtx4090-pcie4", "rtx5090-pcie5", "zen5-2core"};
+  const struct ms_rates two = rates;
+  struct ms_plan plan;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    load_rates(&rates, names[i]);
+    if (plan_training(DATA_DIR "/configs/wan2.1-1.3b.json", 480, 272, 17, 1, &plan) == 0)
+      check_ok(plan.fits && plan.seconds > 0 && plan.mfu > 0 && plan.mfu < plan.hfu && plan.hfu < 0.7,
+               "1.3 B train on %s: %.2f s a step, MFU %.2f", rates.name, plan.seconds, plan.mfu);
+  }
+  rates = two;
+}
+
 static void check_refusals(void) {
   struct ms_generate_job job = ms_generate_job_default();
   struct ms_train_job train;
@@ -319,6 +386,8 @@ int main(int argc, char **argv) {
   check_monotonic();
   check_same_work();
   check_suggestions();
+  check_budgets();
+  check_profiles();
   check_refusals();
   check_files();
 #ifndef __SANITIZE_THREAD__ /* which sees races in the libraries that write video, as it does not know their \
