@@ -18,6 +18,8 @@ static const struct msa_command *const commands[] = {
 static atomic_int cancel_signal;
 
 static void cancel_handler(int number) {
+  if (number == SIGUSR1) /* what launchers of many processes pass on, or send before the time is over */
+    number = SIGTERM;
   if (atomic_exchange(&cancel_signal, number))
     _exit(128 + number);
 }
@@ -35,6 +37,7 @@ static void catch_signals(void) {
   struct sigaction action = {.sa_handler = cancel_handler, .sa_flags = SA_RESTART};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  sigaction(SIGUSR1, &action, NULL);
   action.sa_handler =
       SIG_IGN; /* a reader that went away is an error of writing, so that files are put in order */
   sigaction(SIGPIPE, &action, NULL);

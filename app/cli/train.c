@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "machine.h"
+#include "ms-group.h"
 #include "ms-train.h"
 #include "msa-scenes.h"
 
@@ -183,6 +184,8 @@ static int run_recipe(const struct args *args, const char *folder, const struct 
   struct ms_recipe_info info = {0};
   struct ms_clip_source source = {0};
   char path[4096];
+  if (machine->group)
+    return ms_error_set(error, MS_EUSAGE, "a recipe is built by one process: start it without the launcher");
   const char *recipe = find_recipe(args->recipe, machine->data_folder, path, sizeof path);
   if (args->steps || args->lr > 0 || args->batch || args->size[0] || args->frames || args->method ||
       args->rank)
@@ -247,11 +250,26 @@ static void tell_sample(void *data, int64_t step, const char *prompt, const char
   msa_output_note(output, "the clip of step %lld is in %s", (long long)step, path);
 }
 
+/* Of several processes the first speaks, and one that failed where the others could not notice. */
+static int finish(struct msa_output *output, struct ms_group **group, const char *folder,
+                  const struct ms_train_result *result, int status, const struct ms_error *error) {
+  int speaks = ms_group_rank(*group) == 0 || ms_group_is_torn(*group);
+  if (status == 0 && speaks)
+    tell_result(output, folder, result);
+  if (status < 0)
+    status =
+        speaks ? msa_output_failure(output, error) : msa_signal_status(ms_error_exit_status(error->code));
+  status = msa_output_finish(output, status);
+  ms_group_close(group, status);
+  return status;
+}
+
 static int run(const struct msa_command *command, int argc, char **argv) {
   struct args args = {.seed = -1, .ema = -1, .validation = -1, .warmup = -1};
   struct msa_output output;
   struct ms_error error = {0};
   struct ms_machine machine;
+  struct ms_group *group = NULL;
   struct ms_train_result result = {.loss = NAN, .validation_loss = NAN, .first_validation_loss = NAN};
   const char *folder = NULL;
   struct msa_folders folders;
@@ -261,16 +279,16 @@ static int run(const struct msa_command *command, int argc, char **argv) {
   struct ms_hooks hooks = msa_output_hooks(&output, msa_cancel_flag());
   hooks.sample = tell_sample;
   msa_folders_find(&folders);
-  if (!args.output)
+  status = ms_group_open(&group, &error);
+  if (status == 0 && !args.output)
     status = ms_error_set(&error, MS_EUSAGE, "no folder for the new model: give one with -o OUT");
-  else
+  if (status == 0)
     status = msa_machine_from_args(&args.machine, &folders, &machine, &error);
+  machine.group = group;
   if (status == 0)
     status = args.recipe ? run_recipe(&args, folder, &machine, &hooks, &result, &error)
                          : run_job(&args, folder, &machine, &hooks, &result, &error);
-  if (status == 0)
-    tell_result(&output, args.output, &result);
-  return msa_output_finish(&output, status < 0 ? msa_output_failure(&output, &error) : 0);
+  return finish(&output, &group, args.output, &result, status, &error);
 }
 
 const struct msa_command msa_command_train = {
@@ -283,10 +301,15 @@ const struct msa_command msa_command_train = {
             "itself; --resume goes on, and\n"
             "ends with the same bits as a run that was never stopped. --method lora trains small matrices "
             "beside the model's, in\n"
-            "far less memory; OUT has them merged in, and as lora.safetensors.\n",
+            "far less memory; OUT has them merged in, and as lora.safetensors.\n"
+            "Started by mpirun or srun the processes train one model together: --accumulate is then the "
+            "batches of a step of all of\n"
+            "them (one each), memory and threads are of each. SIGTERM or SIGUSR1 to any of them stops all "
+            "after the step.\n",
     .examples = "  megaslide train my-clips -o mine --steps 200\n"
                 "  megaslide train my-clips -o mine --steps 400 --resume\n"
-                "  megaslide train --recipe starter -o starter-again\n",
+                "  megaslide train --recipe starter -o starter-again\n"
+                "  mpirun --bind-to none -n 4 megaslide train my-clips -o mine --steps 200\n",
     .options = options,
     .run = run,
 };

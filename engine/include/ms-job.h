@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include "ms-error.h"
 
+struct ms_group;
+
 struct ms_machine {
   int threads;        /* 0: one per processor that the process may use */
   int reference;      /* use the C reference kernels only */
@@ -18,6 +20,8 @@ struct ms_machine {
                            On the CPU device a part of host_memory; 0: no limit of its own */
   const char *data_folder; /* where models, configurations and recipes lie */
   const char *user_folder; /* where the person's own models lie; NULL: none */
+  struct ms_group *group;  /* processes that train together (ms-group.h), borrowed; NULL: alone. Budgets and
+                              threads are of each; where they are not said the ranks of a machine share it */
 };
 
 struct ms_progress {

@@ -129,7 +129,7 @@ static int plan_step(struct training *t, struct ms_train_job *job, struct step *
   double share = ms_plan_has_device(c) ? 1 : 1 + MS_PLAN_STEP_SHARE;
   struct ms_plan_work_seconds work = {share * step->forward, share * (step->both - step->forward)};
   int code = 0;
-  ms_train_need(&c->model, job, &clips, need);
+  ms_train_need(&c->model, job, &clips, NULL, need);
   need->job.host_budget = plan->host_budget;
   need->job.device_budget = plan->device_budget;
   if (ms_plan_has_device(c))

@@ -25,10 +25,10 @@ const char *ms_lane_name(enum ms_lane lane) {
 }
 
 const char *ms_op_name(enum ms_op_kind kind) {
-  static const char *const names[MS_OPS] = {"read state",     "read average",  "update",     "write state",
-                                            "read weights",   "copy weights",  "forward",    "backward",
-                                            "copy input out", "write input",   "read input", "copy input in",
-                                            "copy gradient",  "write gradient"};
+  static const char *const names[MS_OPS] = {"read state",    "read average",   "update",        "write state",
+                                            "write weights", "read weights",   "copy weights",  "forward",
+                                            "backward",      "copy input out", "write input",   "read input",
+                                            "copy input in", "copy gradient",  "write gradient"};
   return names[kind];
 }
 
@@ -132,6 +132,11 @@ static int64_t trained_of(const struct ms_schedule_params *p, int layer) {
   return p->trained ? p->trained[layer] : p->counts[layer];
 }
 
+/* Parts of the layer are updated by other ranks. */
+static int is_gathered(const struct ms_schedule_params *p, int layer) {
+  return p->gathered && p->gathered[layer] > 0;
+}
+
 static int64_t count_of(const struct ms_schedule_params *p, int layer) {
   return layer < 0 ? p->outer : p->counts[layer];
 }
@@ -208,10 +213,11 @@ static struct place *fetch(struct making *m, int layer, int forward) {
   const struct ms_schedule_params *p = m->params;
   int disk = home_of(m, layer) == MS_HOME_DISK;
   int updating = forward && (p->update || p->average) && trained_of(p, layer) > 0;
+  int averaging = forward && p->average && (updating || is_gathered(p, layer));
   struct place *slot = NULL;
   struct ms_op *op;
   m->weights = -1;
-  if (disk || (updating && p->average)) {
+  if (disk || averaging) {
     slot = find(m->host, p->slots, layer);
     if (slot) {
       slot->position = ++m->turns;
@@ -337,6 +343,20 @@ static struct ms_op *compute(struct making *m, enum ms_op_kind kind, int layer, 
   return op;
 }
 
+/* What other ranks updated of a layer on the disk has come when it is computed. */
+static void put_weights(struct making *m, int layer, struct place *slot, int before) {
+  const struct ms_schedule_params *p = m->params;
+  struct ms_op *op;
+  if (!p->update || !is_gathered(p, layer) || home_of(m, layer) != MS_HOME_DISK)
+    return;
+  op = add(m, MS_OP_WRITE_WEIGHTS, MS_LANE_WRITE, layer);
+  op->slot = (int)(slot - m->host);
+  op->count = p->gathered[layer] - trained_of(p, layer);
+  need(m, op, before);
+  move(m, op, (double)op->count * p->weight_bytes);
+  use(m, slot, 1, op);
+}
+
 static void forward(struct making *m) {
   const struct ms_schedule_params *p = m->params;
   struct place *host;
@@ -372,6 +392,7 @@ static void forward(struct making *m) {
     /* listed before this layer's output is put away: else the next layer's state would be written behind it,
      * after this layer is computed instead of beside it */
     later = l + 1 < p->layers ? fetch(m, l + 1, 1) : NULL;
+    put_weights(m, l, host, made);
     put_input(m, l + 1, made);
     host = later;
   }

@@ -31,10 +31,11 @@ enum ms_lane {
 
 enum ms_op_kind {
   MS_OP_READ_STATE, /* a piece: weights into the slot; low words, moments, average, gradient into the ring */
-  MS_OP_READ_AVERAGE, /* a piece of the average into the ring */
-  MS_OP_UPDATE,       /* AdamW on a piece; in a pass with averaged weights: rounding them into the slot */
-  MS_OP_WRITE_STATE,  /* a piece back */
-  MS_OP_READ_WEIGHTS, /* of a layer into its slot */
+  MS_OP_READ_AVERAGE,  /* a piece of the average into the ring */
+  MS_OP_UPDATE,        /* AdamW on a piece; in a pass with averaged weights: rounding them into the slot */
+  MS_OP_WRITE_STATE,   /* a piece back */
+  MS_OP_WRITE_WEIGHTS, /* of a layer those that other ranks updated */
+  MS_OP_READ_WEIGHTS,  /* of a layer into its slot */
   MS_OP_UP_WEIGHTS,
   MS_OP_FORWARD, /* layer -1: embedding; layers: head */
   MS_OP_BACKWARD,
@@ -70,9 +71,12 @@ enum ms_input_home { MS_INPUT_DEVICE, MS_INPUT_HOST, MS_INPUT_DISK };
 
 struct ms_schedule_params {
   int layers;
-  const int64_t *counts;        /* [layers] parameters of each */
-  const int64_t *trained;       /* [layers] how many of them have a state (the last ones); NULL: all */
-  const enum ms_home *homes;    /* [layers]; NULL: all in the host */
+  const int64_t *counts;     /* [layers] parameters of each */
+  const int64_t *trained;    /* [layers] how many of them have a state (the last ones); NULL: all */
+  const enum ms_home *homes; /* [layers]; NULL: all in the host */
+  /* [layers] how many of them have a state on any rank of a group: those of other ranks come when the layer
+   * is computed. NULL: alone */
+  const int64_t *gathered;
   int64_t outer, outer_trained; /* parameters of shard -1: always in the host, and on the device */
   int64_t piece;                /* parameters that are updated at a time */
   int device;                   /* 1: computes on a device with memory of its own; 0: the host computes */

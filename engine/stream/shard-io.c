@@ -158,6 +158,26 @@ int ms_shard_write_piece(struct ms_shard_store *store, int number, int index, co
   return code;
 }
 
+int ms_shard_write_gathered(struct ms_shard_store *store, int number, const uint16_t *weights,
+                            struct ms_error *error) {
+  struct ms_shard *shard = ms_shard_store_at(store, number);
+  const struct ms_shard_layout *l = &shard->layout;
+  int64_t ends[2][2] = {{shard->all_first, l->owned ? l->first : shard->all_first + shard->all_owned},
+                        {l->first + l->owned, shard->all_first + shard->all_owned}};
+  int64_t frozen[2][2];
+  int code = 0;
+  frozen_ranges(shard, frozen);
+  for (int i = 0; i < 2 && code == 0; i++) {
+    shard->frozen_hash[i] = hash_weights(weights, frozen[i][0], frozen[i][1]);
+    if (ends[i][1] > ends[i][0] && (i == 0 || l->owned))
+      code = transfer_weights(shard, 1, ends[i][0], ends[i][1] - ends[i][0], (uint16_t *)weights + ends[i][0],
+                              error);
+  }
+  if (code < 0)
+    store->broken = 1;
+  return code;
+}
+
 int ms_shard_write_gradient(struct ms_shard_store *store, int number, const float *gradient,
                             struct ms_error *error) {
   struct ms_shard *shard = ms_shard_store_at(store, number);

@@ -77,6 +77,19 @@ static int make_pieces(struct ms_shard *shard, int64_t piece) {
   return shard->pieces ? 0 : -1;
 }
 
+/* This rank's part of what the layout says. */
+static int take_share(struct ms_shard *shard, const struct ms_group *group, struct ms_error *error) {
+  struct ms_shard_layout *l = &shard->layout;
+  int64_t first;
+  shard->all_first = l->first;
+  shard->all_owned = l->owned;
+  shard->share = ms_group_share(group, shard->all_owned, &first, &l->owned);
+  l->first = shard->all_first + first;
+  if (group && shard->all_owned > INT32_MAX)
+    return ms_error_set(error, MS_EUSAGE, "layers of more than 2^31 parameters cannot be shared by ranks");
+  return 0;
+}
+
 static int open_host(struct ms_shard_store *store, struct ms_shard *shard, struct ms_pool *pool) {
   const struct ms_shard_layout *l = &shard->layout;
   shard->weights = take(pool, (size_t)l->count * sizeof *shard->weights);
@@ -119,7 +132,10 @@ int ms_shard_store_open(struct ms_shard_store **out, const struct ms_shard_store
     shard->layout = params->layout[i];
     if (!params->moment_bits)
       shard->layout.owned = 0;
+    code = take_share(shard, params->group, error);
     shard->home = i > 0 && params->homes ? params->homes[i - 1] : MS_HOME_HOST;
+    if (code < 0)
+      break;
     if (make_pieces(shard, params->piece) < 0 ||
         (shard->home == MS_HOME_HOST && open_host(store, shard, pool) < 0)) {
       char size[32];

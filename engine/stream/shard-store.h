@@ -12,9 +12,11 @@
  * State is updated in pieces: `owned` parameters of a shard from its parameter `first` on are cut into pieces
  * of `piece`. A piece's state is one block, a part after the other, each at a multiple of 4096 bytes:
  *   low words uint16, m and v float32 (or 8-bit codes with a float32 scale for 256 of each), average float32.
- * What lies on disk is checked against hashes kept in memory whenever it is read. */
+ * In a group of ranks all have all weights, and each has the state of its share. What lies on disk is checked
+ * against hashes kept in memory whenever it is read. */
 #pragma once
 #include "base/pool.h"
+#include "group/group.h"
 #include "msk-adamw.h"
 #include "stream/disk-file.h"
 #include "stream/schedule.h"
@@ -35,7 +37,8 @@ enum ms_state_part {
 
 struct ms_shard_layout {
   int64_t begin, count; /* of the model's flat list of parameters */
-  int64_t first, owned; /* the parameters with a state, from the shard's beginning; owned 0: none */
+  int64_t first, owned; /* the parameters with a state, from the shard's beginning; owned 0: none. Given to
+                           open: of all ranks; in a shard: this rank's share of them */
 };
 
 /* Fills weights [count] of a shard from elsewhere, such as a model's file. */
@@ -51,6 +54,7 @@ struct ms_shard_store_params {
   const char *folder;    /* for working files; NULL if no layer needs one */
   ms_shard_read_fn read; /* not NULL: weights of layers on disk are read by it each time (weights only) */
   void *read_data;
+  struct ms_group *group; /* borrowed; NULL: alone */
 };
 
 struct ms_piece {
@@ -62,6 +66,8 @@ struct ms_piece {
 
 struct ms_shard {
   struct ms_shard_layout layout;
+  int64_t all_first, all_owned; /* the parameters with a state on any rank */
+  int64_t share;                /* a rank's, see group/group.h */
   enum ms_home home;
   uint16_t *weights;    /* [count], host */
   unsigned char *state; /* [pieces] blocks, host */
@@ -110,6 +116,9 @@ int ms_shard_write_piece(struct ms_shard_store *store, int shard, int piece, con
 /* One part of a piece's state, or its weights or gradient, into memory for just that. */
 int ms_shard_read_part(struct ms_shard_store *store, int shard, int piece, enum ms_state_part part, void *to,
                        struct ms_error *error);
+/* Of the shard's weights those that have their state on other ranks. weights: of the whole shard. */
+int ms_shard_write_gathered(struct ms_shard_store *store, int shard, const uint16_t *weights,
+                            struct ms_error *error);
 /* gradient [owned] */
 int ms_shard_write_gradient(struct ms_shard_store *store, int shard, const float *gradient,
                             struct ms_error *error);

@@ -80,9 +80,9 @@ static const void *look_at(struct cursor *c, int number, int index, enum ms_stat
   return c->memory;
 }
 
-/* Elements [begin, begin + count) of a part of a shard's owned parameters. */
-static void copy_part(struct cursor *c, int number, enum ms_state_part part, int64_t begin, int64_t count,
-                      void *out) {
+/* Elements [begin, begin + count) of a part of what this rank owns of a shard. */
+static void copy_own(struct cursor *c, int number, enum ms_state_part part, int64_t begin, int64_t count,
+                     void *out) {
   const struct ms_shard *shard = ms_shard_store_at(c->store, number);
   size_t size = element_size(c->store, part);
   int64_t step = elements(part, c->store->params.piece);
@@ -94,6 +94,83 @@ static void copy_part(struct cursor *c, int number, enum ms_state_part part, int
     if (c->code == 0)
       memcpy(out, (const char *)from + (size_t)at * size, (size_t)n * size);
     out = (char *)out + (size_t)n * size;
+    begin += n;
+    count -= n;
+  }
+}
+
+/* What rank 0 asks of another: elements of a part of what it owns. shard -2: nothing more. The answer is a
+ * code, then the values or the failure. */
+struct request {
+  int64_t shard, part, begin, count;
+};
+
+static void fetch(struct cursor *c, int rank, const struct request *request, void *out) {
+  struct ms_group *g = c->store->params.group;
+  int64_t code;
+  g->send(g->data, request, (int)sizeof *request, rank);
+  g->receive(g->data, &code, (int)sizeof code, rank);
+  if (code == 0)
+    g->receive(g->data, out,
+               (int)(request->count * (int64_t)element_size(c->store, (enum ms_state_part)request->part)),
+               rank);
+  else
+    g->receive(g->data, &c->why, (int)sizeof c->why, rank);
+  c->code = (int)code;
+}
+
+int ms_state_serve(struct ms_shard_store *store, struct ms_error *error) {
+  struct ms_group *g = store->params.group;
+  struct cursor cursor = {0};
+  struct request request;
+  void *values = NULL;
+  int64_t room = 0, code = open_cursor(&cursor, store, &cursor.why);
+  for (g->receive(g->data, &request, (int)sizeof request, 0); request.shard > -2;
+       g->receive(g->data, &request, (int)sizeof request, 0)) {
+    int64_t bytes = request.count * (int64_t)element_size(store, (enum ms_state_part)request.part);
+    if (bytes > room) {
+      free(values);
+      values = malloc((size_t)bytes);
+      room = values ? bytes : 0;
+    }
+    if (code == 0 && !values)
+      code = ms_error_set(&cursor.why, MS_ENOMEM, "out of memory for a piece of the model's state");
+    if (code == 0) {
+      copy_own(&cursor, (int)request.shard, (enum ms_state_part)request.part, request.begin, request.count,
+               values);
+      code = cursor.code;
+    }
+    g->send(g->data, &code, (int)sizeof code, 0);
+    g->send(g->data, code == 0 ? values : (void *)&cursor.why,
+            code == 0 ? (int)bytes : (int)sizeof cursor.why, 0);
+  }
+  free(values);
+  free(cursor.memory);
+  return code < 0 ? ms_error_set(error, (int)code, "%s", cursor.why.message) : 0;
+}
+
+void ms_state_served(struct ms_shard_store *store) {
+  const struct request nothing = {.shard = -2};
+  struct ms_group *g = store->params.group;
+  for (int r = 1; r < g->size; r++)
+    g->send(g->data, &nothing, (int)sizeof nothing, r);
+}
+
+/* Elements [begin, begin + count) of a part of all that has a state in a shard. */
+static void copy_part(struct cursor *c, int number, enum ms_state_part part, int64_t begin, int64_t count,
+                      void *out) {
+  const struct ms_shard *shard = ms_shard_store_at(c->store, number);
+  int64_t share = shard->share, step = elements(part, share);
+  while (count > 0 && c->code == 0) {
+    int rank = (int)(begin / step);
+    int64_t at = begin % step, left = shard->all_owned - rank * share,
+            has = elements(part, left < share ? left : share) - at, n = count < has ? count : has;
+    struct request request = {number, part, at, n};
+    if (rank == ms_group_rank(c->store->params.group))
+      copy_own(c, number, part, at, n, out);
+    else
+      fetch(c, rank, &request, out);
+    out = (char *)out + (size_t)n * element_size(c->store, part);
     begin += n;
     count -= n;
   }
@@ -118,7 +195,7 @@ static void list_tensors(const struct ms_shard_store *store, struct tensor_list 
     if (part >= MS_STATE_LOW && ms_state_bytes(store, part, 1) == 0)
       continue;
     for (int i = 0; i <= store->params.layers; i++)
-      total += elements(part, store->shards[i].layout.owned);
+      total += elements(part, store->shards[i].all_owned);
     list->parts[list->count] = part;
     list->out[list->count++] = (struct ms_tensor_out){names[part], dtype, 1, {total}, NULL};
   }
@@ -146,7 +223,7 @@ static void fill_state(void *data, int tensor, int64_t begin, int64_t count, voi
   size_t size = element_size(store, part), bytes = (size_t)count * size;
   char *to = out;
   for (int i = 0; i <= store->params.layers && count > 0; i++) {
-    int64_t has = elements(part, store->shards[i].layout.owned), n = has - begin;
+    int64_t has = elements(part, store->shards[i].all_owned), n = has - begin;
     if (n <= 0) {
       begin -= has;
       continue;
@@ -228,7 +305,7 @@ static int put_piece(struct ms_shard_store *store, int number, int index, const 
     enum ms_state_part part = list->parts[i];
     struct ms_tensor_view view =
         part_of(ms_safetensors_find(file, list->out[i].name),
-                begins[i] + index * elements(part, store->params.piece), elements(part, piece->count));
+                begins[i] + elements(part, piece->begin - shard->all_first), elements(part, piece->count));
     memcpy(part == MS_STATE_WEIGHTS ? (void *)(weights + piece->begin)
                                     : ms_state_at(store, block, part, piece->count),
            view.data, view.bytes);
@@ -238,6 +315,22 @@ static int put_piece(struct ms_shard_store *store, int number, int index, const 
     code = ms_shard_write_piece(store, number, index, weights, block, error);
   piece->fresh = piece->pending = 0;
   return code;
+}
+
+/* The weights that have their state on other ranks, of which all have all. weights: of the whole shard, for
+ * one on the disk also those that have none. */
+static int put_weights(struct ms_shard_store *store, int number, const struct ms_safetensors *file,
+                       int64_t begin, uint16_t *weights, struct ms_error *error) {
+  const struct ms_shard *shard = ms_shard_store_at(store, number);
+  int disk = shard->home == MS_HOME_DISK,
+      code = disk ? ms_shard_read_weights(store, number, weights, error) : 0;
+  struct ms_tensor_view view;
+  if (code < 0)
+    return code;
+  view = part_of(ms_safetensors_find(file, "weights"), begin, shard->all_owned);
+  memcpy(weights + shard->all_first, view.data, view.bytes);
+  ms_safetensors_forget(&view);
+  return disk ? ms_shard_write_gathered(store, number, weights, error) : 0;
 }
 
 static int put_all(struct ms_shard_store *store, const struct ms_safetensors *file,
@@ -256,11 +349,13 @@ static int put_all(struct ms_shard_store *store, const struct ms_safetensors *fi
   for (int i = 0; i <= store->params.layers && code == 0; i++) {
     struct ms_shard *shard = &store->shards[i];
     int host = shard->home == MS_HOME_HOST;
+    if (store->params.group && shard->all_owned)
+      code = put_weights(store, i - 1, file, begins[0], host ? shard->weights : weights, error);
     for (int j = 0; j < shard->piece_count && code == 0; j++)
       code = put_piece(store, i - 1, j, file, list, begins, host ? shard->weights : weights,
                        host ? shard->state + j * store->block_bytes : block, error);
     for (int t = 0; t < list->count; t++)
-      begins[t] += elements(list->parts[t], shard->layout.owned);
+      begins[t] += elements(list->parts[t], shard->all_owned);
   }
   free(weights);
   free(block);
@@ -299,8 +394,7 @@ int ms_state_values_open(struct ms_state_values **out, struct ms_shard_store *st
   v->frozen_shard = -2;
   code = open_cursor(&v->cursor, store, error);
   for (int i = 0; i <= store->params.layers; i++)
-    if (store->shards[i].home == MS_HOME_DISK &&
-        store->shards[i].layout.owned < store->shards[i].layout.count &&
+    if (store->shards[i].home == MS_HOME_DISK && store->shards[i].all_owned < store->shards[i].layout.count &&
         store->shards[i].layout.count > widest)
       widest = store->shards[i].layout.count;
   v->values = malloc(HASHED);
@@ -350,19 +444,21 @@ int ms_state_values_read(struct ms_state_values *v, int64_t begin, int64_t count
                          struct ms_error *error) {
   struct ms_shard_store *store = v->cursor.store;
   int number = shard_of(store, begin);
-  const struct ms_shard_layout *l = &ms_shard_store_at(store, number)->layout;
-  int64_t at = begin - l->begin;
+  const struct ms_shard *shard = ms_shard_store_at(store, number);
+  int64_t at = begin - shard->layout.begin, first = shard->all_first, end = first + shard->all_owned;
   while (count > 0 && v->cursor.code == 0) {
-    int owned = l->owned && at >= l->first && at < l->first + l->owned;
-    int64_t end = owned ? l->first + l->owned : l->owned && at < l->first ? l->first : l->count;
-    int64_t n = end - at < count ? end - at : count;
+    int owned = at >= first && at < end;
+    int64_t to = owned                       ? end
+                 : end > first && at < first ? first
+                                             : shard->layout.count,
+            n = to - at < count ? to - at : count;
     if (!owned) {
       copy_frozen(v, number, at, n, out);
     } else if (!store->params.average) {
-      copy_part(&v->cursor, number, MS_STATE_WEIGHTS, at - l->first, n, out);
+      copy_part(&v->cursor, number, MS_STATE_WEIGHTS, at - first, n, out);
     } else {
       n = n < (int64_t)(HASHED / sizeof(float)) ? n : (int64_t)(HASHED / sizeof(float));
-      copy_part(&v->cursor, number, MS_STATE_AVERAGE, at - l->first, n, v->values);
+      copy_part(&v->cursor, number, MS_STATE_AVERAGE, at - first, n, v->values);
       for (int64_t i = 0; i < n && v->cursor.code == 0; i++)
         out[i] = msk_f32_to_bf16(v->values[i]);
     }

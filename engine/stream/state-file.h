@@ -1,7 +1,8 @@
 /* The state of a run as a file, the same whatever the budget: what is owned of all shards, a part after the
  * other, as one-dimensional tensors of a safetensors file: "weights" (bf16), "low" (uint16), "m", "v"
  * (float32; or 8-bit codes with "m_scale" and "v_scale"), "average" (float32). Written and read piece by
- * piece. */
+ * piece. In a group rank 0 writes and exports, fetching what the others have from them, while they serve it;
+ * and every rank reads. */
 #pragma once
 #include "stream/shard-store.h"
 #include "weights/params.h"
@@ -27,4 +28,8 @@ void ms_state_values_close(struct ms_state_values **values);
 /* [begin, begin + count) of the flat list, within one shard. */
 int ms_state_values_read(struct ms_state_values *values, int64_t begin, int64_t count, uint16_t *out,
                          struct ms_error *error);
+/* Ranks but the first, while that writes a state, exports or reads values: sends it what it asks for, until
+ * it calls ms_state_served. A failure is told to the asker, for whom it is one of reading. */
+int ms_state_serve(struct ms_shard_store *store, struct ms_error *error);
+void ms_state_served(struct ms_shard_store *store);
 double ms_state_file_bytes(const struct ms_shard_store *store); /* of such a state file */

@@ -124,7 +124,7 @@ static void update_piece(struct ms_streamer *s, const struct ms_op *op) {
       .pool = s->update_pool,
       .store = store,
       .flat = shard->layout.begin + piece->begin,
-      .first = first,
+      .first = piece->begin - shard->all_first,
       .piece = piece,
       .weights = (disk ? slot_of(s, op) : shard->weights) + piece->begin,
       .block = disk ? s->ring_blocks[op->buffer] : shard->state + op->piece * store->block_bytes,
@@ -161,7 +161,7 @@ static int do_op(struct ms_streamer *s, const struct ms_op *op, struct ms_error 
   int pending = op->piece >= 0 && shard->pieces[op->piece].pending, code;
   switch (op->kind) {
   case MS_OP_READ_STATE:
-    if (!pending && s->kind == MS_STREAM_FLUSH)
+    if (!pending && s->kind == MS_STREAM_FLUSH && !s->p.store->params.group)
       return 0;
     return ms_shard_read_piece(s->p.store, op->layer, op->piece, slot_of(s, op),
                                pending ? s->ring_blocks[op->buffer] : NULL,
@@ -178,6 +178,8 @@ static int do_op(struct ms_streamer *s, const struct ms_op *op, struct ms_error 
     return 0;
   case MS_OP_WRITE_STATE:
     return pending ? write_piece(s, op, error) : 0;
+  case MS_OP_WRITE_WEIGHTS:
+    return ms_shard_write_gathered(s->p.store, op->layer, slot_of(s, op), error);
   case MS_OP_WRITE_GRADIENT:
     code = ms_shard_write_gradient(s->p.store, op->layer, s->gradients[op->buffer], error);
     return code;

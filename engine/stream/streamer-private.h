@@ -31,8 +31,11 @@ struct ms_streamer {
   struct ms_update update;
   int waits;
   /* of the last backward pass */
-  double *squares;  /* [layers + 1] sums of squares of the shards */
-  const char **bad; /* [layers + 1] */
+  double *squares;      /* [layers + 1] sums of squares of the shards */
+  const char **bad;     /* [layers + 1] */
+  unsigned char *stale; /* [layers + 1] in a group: other ranks' new weights have not come yet */
+  float *whole[2]; /* in a group: gradients of all that is trained of the layer at work, and of shard -1 */
+  double *told;    /* [(1 + size) * 2 (layers + 1)] in a group: what ranks tell each other of a step */
   /* the pass at work */
   enum ms_stream_kind kind;
   struct ms_schedule schedules[8]; /* by kind and whether an update waits: made once */
@@ -54,6 +57,16 @@ struct ms_streamer {
   struct ms_error why;
 };
 
+/* streamer-group.c: what ranks do together; nothing without a group. */
+/* Weights of a shard that is about to be computed: the parts that other ranks have updated, or averaged. */
+void ms_streamer_gather(struct ms_streamer *s, const struct ms_op *op, int shard);
+/* A shard's gradient is complete: own, this rank's part, becomes the sum over all. */
+void ms_streamer_reduce(struct ms_streamer *s, float *own, int shard);
+/* Carries on a pass that this rank does not compute, for the sake of the others. */
+int ms_streamer_drain(struct ms_streamer *s, struct ms_error *error);
+/* After the lanes have ended: one outcome for all. */
+int ms_streamer_agree(struct ms_streamer *s, int code, struct ms_error *error);
+
 /* streamer-lanes.c */
 int ms_streamer_start_lanes(struct ms_streamer *s, struct ms_error *error);
 void ms_streamer_stop_lanes(struct ms_streamer *s);
@@ -63,6 +76,7 @@ void ms_streamer_finish_op(struct ms_streamer *s, int op, double began);
 void ms_streamer_fail(struct ms_streamer *s, int code, const struct ms_error *why);
 
 /* streamer-source.c */
+uint16_t *ms_streamer_weights(struct ms_streamer *s, const struct ms_op *op, int shard);
 int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struct ms_dit_loan *loan,
                              struct ms_error *error);
 int ms_streamer_source_end(void *data, enum ms_dit_pass pass, int shard, struct ms_error *error);

@@ -32,11 +32,11 @@ static float *input_at(struct ms_streamer *s, int layer) {
                                                                                  : NULL;
 }
 
-static const uint16_t *weights_of(struct ms_streamer *s, const struct ms_op *op, int shard) {
+uint16_t *ms_streamer_weights(struct ms_streamer *s, const struct ms_op *op, int shard) {
   if (shard < 0 && s->kind == MS_STREAM_AVERAGE)
-    return ms_shard_store_at(s->p.store, -1)->piece_count ? s->outer_average
-                                                          : ms_shard_store_at(s->p.store, -1)->weights;
-  return op->slot >= 0 ? (const uint16_t *)s->slots[op->slot] : ms_shard_store_at(s->p.store, shard)->weights;
+    return ms_shard_store_at(s->p.store, -1)->all_owned ? s->outer_average
+                                                        : ms_shard_store_at(s->p.store, -1)->weights;
+  return op->slot >= 0 ? (uint16_t *)s->slots[op->slot] : ms_shard_store_at(s->p.store, shard)->weights;
 }
 
 /* Where the gradient of a shard's owned parameters is made: a buffer, or its home. */
@@ -46,9 +46,14 @@ static float *gradient_of(struct ms_streamer *s, const struct ms_op *op, int sha
   return op->buffer >= 0 ? s->gradients[op->buffer] : ms_shard_store_at(s->p.store, shard)->gradient;
 }
 
-/* The same as seen from the shard's beginning. */
-static float *lent_gradient(struct ms_streamer *s, const struct ms_op *op, int shard) {
-  return gradient_of(s, op, shard) - ms_shard_store_at(s->p.store, shard)->layout.first;
+/* Where the DiT adds to the gradient of all that is trained of a shard, cleared, as seen from the shard's
+ * beginning. In a group that is more than what this rank owns. */
+static float *lend_gradient(struct ms_streamer *s, const struct ms_op *op, int shard, int anew) {
+  const struct ms_shard *home = ms_shard_store_at(s->p.store, shard);
+  float *gradient = s->p.store->params.group ? s->whole[shard < 0] : gradient_of(s, op, shard);
+  if (anew)
+    clear(s, gradient, home->all_owned);
+  return gradient - home->all_first;
 }
 
 int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struct ms_dit_loan *loan,
@@ -69,8 +74,10 @@ int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struc
   }
   s->op_began = ms_seconds();
   s->stats.waited += s->op_began - before;
+  if (pass == MS_PASS_FORWARD && shard < layers)
+    ms_streamer_gather(s, op, shard);
   if (shard < layers)
-    loan->values = weights_of(s, op, shard);
+    loan->values = ms_streamer_weights(s, op, shard);
   if (pass == MS_PASS_FORWARD) {
     loan->x = shard >= 0 ? input_at(s, shard) : NULL;
     loan->y = shard < layers ? input_at(s, shard + 1) : NULL;
@@ -80,13 +87,9 @@ int ms_streamer_source_begin(void *data, enum ms_dit_pass pass, int shard, struc
   if (shard == layers) {
     memset(s->squares, 0, ((size_t)layers + 1) * sizeof *s->squares);
     memset(s->bad, 0, ((size_t)layers + 1) * sizeof *s->bad);
-    clear(s, s->outer_gradient, ms_shard_store_at(s->p.store, -1)->layout.owned);
-    loan->gradient = lent_gradient(s, op, -1);
-  } else {
-    if (shard >= 0)
-      clear(s, gradient_of(s, op, shard), ms_shard_store_at(s->p.store, shard)->layout.owned);
-    loan->gradient = lent_gradient(s, op, shard);
   }
+  /* of what is no layer the head's gradient comes first, the rest last */
+  loan->gradient = lend_gradient(s, op, shard == layers ? -1 : shard, shard >= 0);
   return 0;
 }
 
@@ -96,6 +99,7 @@ static void take_gradient(struct ms_streamer *s, const struct ms_op *op, int sha
   const struct ms_shard_layout *l = &home->layout;
   const float *gradient = gradient_of(s, op, shard);
   double square;
+  ms_streamer_reduce(s, gradient_of(s, op, shard), shard);
   if (!l->owned)
     return;
   square = ms_update_square(s->p.params, s->p.compute, s->p.compute->pool, l->begin + l->first, l->owned,

@@ -19,7 +19,7 @@ static void *pages(size_t bytes) {
 static int take_memory(struct ms_streamer *s) {
   const struct ms_schedule_params *p = &s->schedule_params;
   const struct ms_shard_store *store = s->p.store;
-  int64_t widest = 0, owned = 0, largest = s->p.store->shards[0].layout.count;
+  int64_t widest = 0, owned = 0, gathered = 1, largest = s->p.store->shards[0].layout.count;
   int disk = 0, state = store->params.moment_bits > 0;
   size_t block = (size_t)store->block_bytes, average = (size_t)p->piece * sizeof(float);
   for (int l = 0; l < p->layers; l++) {
@@ -27,6 +27,7 @@ static int take_memory(struct ms_streamer *s) {
     widest = shard->layout.count > widest ? shard->layout.count : widest;
     disk |= shard->home == MS_HOME_DISK;
     owned = shard->layout.owned > owned ? shard->layout.owned : owned;
+    gathered = shard->all_owned > gathered ? shard->all_owned : gathered;
   }
   largest = widest > largest ? widest : largest;
   for (int i = 0; i < p->slots && (disk || store->params.average); i++)
@@ -41,6 +42,12 @@ static int take_memory(struct ms_streamer *s) {
   for (int i = 0; i < p->gradient_buffers && state && disk; i++)
     if (!(s->gradients[i] = pages(rounded(owned * (int64_t)sizeof(float)))))
       return -1;
+  if (state && store->params.group) {
+    s->whole[0] = pages(rounded(gathered * (int64_t)sizeof(float)));
+    s->whole[1] = pages(rounded(store->shards[0].all_owned * (int64_t)sizeof(float)));
+    if (!s->whole[0] || !s->whole[1])
+      return -1;
+  }
   for (int i = 0; i < 3 && s->p.input_elements && p->inputs == MS_INPUT_DISK; i++)
     if (!(s->inputs[i] = pages(rounded(s->p.input_elements * (int64_t)sizeof(float)))))
       return -1;
@@ -53,10 +60,14 @@ static int take_memory(struct ms_streamer *s) {
   }
   s->squares = calloc((size_t)p->layers + 1, sizeof *s->squares);
   s->bad = calloc((size_t)p->layers + 1, sizeof *s->bad);
+  s->stale = calloc((size_t)p->layers + 1, 1);
+  s->told =
+      calloc((size_t)(1 + ms_group_size(store->params.group)) * 2 * ((size_t)p->layers + 1), sizeof *s->told);
   s->input_hashes = calloc((size_t)p->layers + 1, sizeof *s->input_hashes);
   s->op_of[0] = malloc(((size_t)p->layers + 2) * sizeof(int));
   s->op_of[1] = malloc(((size_t)p->layers + 2) * sizeof(int));
-  return s->squares && s->bad && s->input_hashes && s->op_of[0] && s->op_of[1] ? 0 : -1;
+  return s->squares && s->bad && s->stale && s->told && s->input_hashes && s->op_of[0] && s->op_of[1] ? 0
+                                                                                                      : -1;
 }
 
 int ms_streamer_open(struct ms_streamer **out, const struct ms_streamer_params *params,
@@ -108,11 +119,15 @@ void ms_streamer_close(struct ms_streamer **pointer) {
     free(s->inputs[i]);
   for (size_t i = 0; i < sizeof s->schedules / sizeof *s->schedules; i++)
     ms_schedule_release(&s->schedules[i]);
+  free(s->whole[0]);
+  free(s->whole[1]);
   free(s->outer_average);
   free(s->outer_gradient);
   free(s->sums);
   free(s->squares);
   free((void *)s->bad);
+  free(s->stale);
+  free(s->told);
   free(s->input_hashes);
   free(s->op_of[0]);
   free(s->op_of[1]);
@@ -133,7 +148,7 @@ static int choose_schedule(struct ms_streamer *s, enum ms_stream_kind kind, stru
   struct ms_schedule *schedule = &s->schedules[(int)kind * 2 + s->waits];
   int code;
   params.update = s->waits;
-  params.forward = kind != MS_STREAM_FLUSH;
+  params.forward = kind != MS_STREAM_FLUSH || s->p.store->params.group;
   params.backward = kind == MS_STREAM_STEP;
   params.average = kind == MS_STREAM_AVERAGE;
   if (!s->inputs[0])
@@ -159,6 +174,8 @@ int ms_streamer_begin(struct ms_streamer *s, enum ms_stream_kind kind, struct ms
   int code = 0;
   if (kind == MS_STREAM_AVERAGE && !s->p.store->params.average)
     kind = MS_STREAM_FORWARD;
+  if (s->p.store->broken && s->p.store->params.group)
+    s->p.store->params.group->torn = 1;
   if (s->p.store->broken)
     return ms_error_set(error, MS_EOUTPUT,
                         "the working state could not be written: --resume goes on from the last checkpoint");
@@ -178,6 +195,8 @@ int ms_streamer_begin(struct ms_streamer *s, enum ms_stream_kind kind, struct ms
     s->began = ms_seconds();
     s->pass++;
     pthread_cond_broadcast(&s->changed);
+  } else if (s->p.store->params.group) {
+    s->p.store->params.group->torn = 1;
   }
   pthread_mutex_unlock(&s->lock);
   return code;
@@ -193,17 +212,21 @@ static int still_pending(const struct ms_streamer *s) {
 
 int ms_streamer_end(struct ms_streamer *s, int code, struct ms_error *error) {
   double waits_from = ms_seconds();
+  if (code == MS_ENOTFINITE && s->p.store->params.group)
+    ms_streamer_drain(s, NULL);
   pthread_mutex_lock(&s->lock);
-  s->stopping = code < 0;
+  s->stopping = code < 0 && !(code == MS_ENOTFINITE && s->p.store->params.group);
   s->left[MS_LANE_COMPUTE] = 1;
   pthread_cond_broadcast(&s->changed);
   while (s->working > 0)
     pthread_cond_wait(&s->changed, &s->lock);
   s->stats.seconds = ms_seconds() - s->began;
   s->stats.waited += ms_seconds() - waits_from;
-  if (code == 0 && s->code < 0)
+  if ((code == 0 || (code == MS_ENOTFINITE && s->p.store->params.group)) && s->code < 0)
     code = ms_error_set(error, s->code, "%s", s->why.message);
   pthread_mutex_unlock(&s->lock);
+  if (s->p.store->params.group)
+    code = ms_streamer_agree(s, code, error);
   if (s->waits)
     s->waits = still_pending(s);
   if (code == 0 && s->waits && s->p.cancel && atomic_load(s->p.cancel))
@@ -216,7 +239,11 @@ int ms_streamer_flush(struct ms_streamer *s, struct ms_error *error) {
   if (!s->waits)
     return 0;
   code = ms_streamer_begin(s, MS_STREAM_FLUSH, error);
-  return code < 0 ? code : ms_streamer_end(s, 0, error);
+  if (code < 0)
+    return code;
+  if (s->p.store->params.group)
+    code = ms_streamer_drain(s, error);
+  return ms_streamer_end(s, code, error);
 }
 
 double ms_streamer_norm(const struct ms_streamer *s, const char **name) {
@@ -232,6 +259,7 @@ double ms_streamer_norm(const struct ms_streamer *s, const char **name) {
 
 void ms_streamer_put_update(struct ms_streamer *s, const struct ms_update *update) {
   s->update = *update;
+  memset(s->stale, s->p.store->params.group != NULL, (size_t)s->schedule_params.layers + 1);
   for (int i = 0; i <= s->schedule_params.layers; i++)
     for (int j = 0; j < s->p.store->shards[i].piece_count; j++)
       s->p.store->shards[i].pieces[j].pending = 1;

@@ -11,6 +11,9 @@
  *     ms_streamer_put_update (streamer, &update);                // waits for the next step, or flush
  *   ms_streamer_flush (streamer, &error);                        // before a checkpoint
  *
+ * In a group (the store's) all ranks make the same passes: each layer's gradient is summed over the ranks
+ * when it is complete, and its new weights or averages are brought together when it is computed.
+ *
  * Results do not depend on homes, slots, pieces, budgets or threads: each update is made once from the same
  * numbers, and sums run over shards in order. Functions are called from one thread, that which computes. */
 #pragma once
@@ -29,7 +32,7 @@ struct ms_streamer_params {
   struct ms_compute *compute;                /* its kernels; its pool sums gradients between layers */
   const char *folder;                        /* for inputs on disk; NULL: none are */
   int64_t input_elements;   /* floats of one layer's inputs, all batches, at most; 0: not lent */
-  const atomic_int *cancel; /* NULL: never */
+  const atomic_int *cancel; /* NULL: never; of a group all ranks' flags are raised between the same passes */
   struct ms_trace *trace;   /* NULL: not wanted */
 };
 
@@ -48,13 +51,14 @@ enum ms_stream_kind {
 int ms_streamer_begin(struct ms_streamer *streamer, enum ms_stream_kind kind, struct ms_error *error);
 /* Waits for the lanes. code: what became of the computing; if it failed the lanes stop as soon as what they
  * hold is consistent, and an update that was not finished still waits for the rest. Returns code, or the
- * first failure of a lane. */
+ * first failure of a lane. In a group a pass that was not finite on a rank is ended by all of them together
+ * and fails on all; another failure tears the group. */
 int ms_streamer_end(struct ms_streamer *streamer, int code, struct ms_error *error);
 /* Does all of an update that waits. */
 int ms_streamer_flush(struct ms_streamer *streamer, struct ms_error *error);
 /* After a step: the global norm of the gradients; not finite: *name is the first parameter (in the list's
  * order) with a gradient that is not, or NULL. */
-double ms_streamer_norm(const struct ms_streamer *streamer, const char **name);
+double ms_streamer_norm(const struct ms_streamer *streamer, const char **name); /* in a group: of all */
 /* The step's gradients are to be applied so. Not called after a step: they are dropped. */
 void ms_streamer_put_update(struct ms_streamer *streamer, const struct ms_update *update);
 int ms_streamer_waits(const struct ms_streamer *streamer); /* whether an update waits */

@@ -37,7 +37,8 @@ static int fill_bucket(struct ms_feed *feed, struct ms_model *model, int b,
 }
 
 int ms_feed_open(struct ms_feed *feed, struct ms_model *model, const struct ms_train_job *job,
-                 const struct ms_clip_source *source, const struct ms_hooks *hooks, struct ms_error *error) {
+                 const struct ms_clip_source *source, int keeps, const struct ms_hooks *hooks,
+                 struct ms_error *error) {
   const struct ms_train_bucket single = {
       .width = job->width, .height = job->height, .frames = job->frames, .batch = job->batch, .share = 1};
   const struct ms_train_bucket *buckets = job->bucket_count ? job->buckets : &single;
@@ -48,6 +49,7 @@ int ms_feed_open(struct ms_feed *feed, struct ms_model *model, const struct ms_t
   feed->samples = MS_VALIDATION_SAMPLES;
   code = ms_split_init(&feed->split, job, source, error);
   ms_latents_cache_open(&feed->cache, job->output, model, hooks);
+  feed->cache.full = !keeps;
   for (int b = 0; b < count && code == 0; b++)
     code = fill_bucket(feed, model, b, &buckets[b], hooks, error);
   if (code < 0 || !feed->split.validation_count)

@@ -15,9 +15,11 @@ struct ms_feed {
   int64_t elements; /* most latents of a batch */
 };
 
-/* Reads and encodes the clips of all buckets. */
+/* Reads and encodes the clips of all buckets. keeps: what was encoded is kept in OUT/latents; 0: only looked
+ * for there. */
 int ms_feed_open(struct ms_feed *feed, struct ms_model *model, const struct ms_train_job *job,
-                 const struct ms_clip_source *source, const struct ms_hooks *hooks, struct ms_error *error);
+                 const struct ms_clip_source *source, int keeps, const struct ms_hooks *hooks,
+                 struct ms_error *error);
 void ms_feed_release(struct ms_feed *feed);
 /* The bucket of a step, by the buckets' shares. */
 int ms_feed_bucket(const struct ms_feed *feed, int64_t step);

@@ -15,7 +15,7 @@ int ms_train_fit(const struct ms_model *model, const struct ms_train_job *job,
   memset(fit, 0, sizeof *fit);
   if (!need)
     return ms_error_set(error, MS_ENOMEM, "out of memory while the run is planned");
-  ms_train_need(model, job, clips, need);
+  ms_train_need(model, job, clips, machine->group, need);
   need->job.host_budget = ms_memory_budget(machine);
   need->job.device_budget = machine->device_memory;
   code = ms_placement_make(&placement, &need->job, error);
@@ -27,12 +27,12 @@ int ms_train_fit(const struct ms_model *model, const struct ms_train_job *job,
                                  .disk_bytes = placement.disk_bytes};
     fit->need_bytes =
         fit->short_of && !strcmp(fit->short_of, "device") ? placement.device_bytes : placement.host_bytes;
+    fit->trained = need->outer_gathered;
+    for (int l = 0; l < need->job.layers; l++)
+      fit->trained += need->gathered[l];
     if (fit->fits && need->job.host_budget && need->encode_bytes > need->job.host_budget) {
       fit->fits = 0;
       fit->short_of = "host";
-      fit->trained = need->job.outer_trained;
-      for (int l = 0; l < need->job.layers; l++)
-        fit->trained += need->trained[l];
       fit->need_bytes = need->encode_bytes;
       fit->short_bytes = need->encode_bytes - need->job.host_budget;
     }

@@ -7,7 +7,7 @@ struct ms_train_fit {
   const char *short_of;             /* "host", "device"; NULL: it fits */
   uint64_t short_bytes, need_bytes; /* need: the least that the run comes to of what it is short of */
   uint64_t host_bytes;              /* the planned peak of the process */
-  int64_t trained;                  /* parameters with a state */
+  int64_t trained;                  /* parameters with a state, on any rank */
   uint64_t disk_bytes;              /* of the working state in OUT/state/ */
 };
 

@@ -27,14 +27,20 @@ struct loop {
   struct ms_model *model;
   const struct ms_train_job *job;
   const struct ms_machine *machine;
-  const struct ms_hooks *hooks;
+  const struct ms_hooks *asked; /* as given */
+  const struct ms_hooks *hooks; /* in a group with a flag that all ranks raise at the same step */
+  struct ms_group *group;       /* NULL: alone */
+  struct ms_hooks together;
+  atomic_int stop;
+  int own; /* batches of a step that this rank makes: those of its number, and every size-th from there */
   struct ms_train_result *result;
   struct ms_feed feed;
   struct ms_trained trained;
-  struct ms_objective *objectives; /* [accumulate], owned as the arrays below */
-  struct ms_dit_batch *batches;    /* [accumulate] of a step */
-  float **velocities;              /* [accumulate] */
-  const float **gradients;         /* [accumulate] */
+  struct ms_objective *objectives; /* [own], owned as the arrays below */
+  struct ms_dit_batch *batches;    /* [own] of a step */
+  float **velocities;              /* [own] */
+  const float **gradients;         /* [own] */
+  double *losses;                  /* [own] this rank's, then [accumulate] of all, rank after rank */
   int64_t *items;                  /* [accumulate][samples] */
   struct ms_checkpoint at;
   struct ms_metrics_file metrics;
@@ -51,8 +57,14 @@ static void log_line(const struct loop *loop, enum ms_log_level level, const cha
     loop->hooks->log(loop->hooks->data, level, message);
 }
 
-static int cancelled(const struct loop *loop) {
-  return loop->hooks && loop->hooks->cancel && atomic_load(loop->hooks->cancel);
+/* In a group whether any rank is to stop, asked by all between two steps: within one each waits for the
+ * others. */
+static int cancelled(struct loop *loop) {
+  int asked = loop->asked && loop->asked->cancel && atomic_load(loop->asked->cancel);
+  asked = ms_group_most(loop->group, asked) > 0;
+  if (loop->group && asked)
+    atomic_store(&loop->stop, 1);
+  return asked;
 }
 
 /* Work that writes, done again once there is room where it failed for want of it: a full disk is no reason to
@@ -61,10 +73,12 @@ static int patiently(struct loop *loop, int (*work)(struct loop *loop, struct ms
                      uint64_t bytes, struct ms_error *error) {
   for (;;) {
     struct ms_error why = {0};
-    int code = work(loop, &why);
-    if (code != MS_EOUTPUT || !ms_disk_lacks(loop->job->output, bytes))
+    int code = ms_group_agree(loop->group, work(loop, &why), &why),
+        lacks = code == MS_EOUTPUT && ms_disk_lacks(loop->job->output, bytes);
+    if (code != MS_EOUTPUT || !(ms_group_most(loop->group, lacks) > 0))
       return code < 0 ? ms_error_set(error, code, "%s", why.message) : code;
-    code = ms_disk_wait(loop->job->output, bytes, loop->hooks, error);
+    code = lacks ? ms_disk_wait(loop->job->output, bytes, loop->asked, error) : 0;
+    code = ms_group_agree(loop->group, code, error);
     if (code < 0)
       return code;
   }
@@ -76,10 +90,11 @@ static int skip_step(struct loop *loop, int b, int samples, const struct ms_erro
   char message[700];
   int n = snprintf(message, sizeof message, "step %lld skipped: %.300s; clips", (long long)loop->at.step + 1,
                    why->message);
-  for (int i = 0; i < samples && n < (int)sizeof message - 80; i++) {
+  for (int i = 0; i < samples * loop->job->accumulate && n < (int)sizeof message - 80; i++) {
+    int64_t item = loop->items[(int64_t)(i / samples) * loop->feed.samples + i % samples];
     char name[64];
     n += snprintf(message + n, sizeof message - (size_t)n, "%s%s", i ? ", " : " ",
-                  ms_feed_name(&loop->feed, b, loop->items[i], name, sizeof name));
+                  ms_feed_name(&loop->feed, b, item, name, sizeof name));
   }
   log_line(loop, MS_LOG_WARNING, message);
   if (++loop->bad_steps >= BAD_STEPS_IN_A_ROW)
@@ -111,6 +126,8 @@ static int add_row(struct loop *loop, struct ms_error *error) {
                                      .validation_loss = f->validation_loss};
   char path[1200];
   int code = 0;
+  if (ms_group_rank(loop->group) > 0)
+    return 0;
   if (!loop->metrics.file) {
     snprintf(path, sizeof path, "%s/metrics.csv", loop->job->output);
     code = ms_metrics_file_open(&loop->metrics, path, f->step - 1, error);
@@ -122,34 +139,62 @@ static int add_row(struct loop *loop, struct ms_error *error) {
   return code;
 }
 
-/* The forward pass of all batches of the step, their losses, the backward pass; *loss is their mean. */
-static int compute_step(struct loop *loop, int b, int samples, double *loss, struct ms_error *error) {
-  int accumulate = loop->job->accumulate, code = 0;
-  struct ms_dit *dit = loop->model->dit;
+/* Draws all batches of the step, and makes this rank's. */
+static int make_batches(struct loop *loop, int b, int samples, struct ms_error *error) {
+  int accumulate = loop->job->accumulate, ranks = ms_group_size(loop->group), code = 0;
   for (int i = 0; i < accumulate && code == 0; i++) {
-    struct ms_objective *o = &loop->objectives[i];
+    int own = i / ranks;
+    struct ms_objective *o = &loop->objectives[own];
     int64_t *items = loop->items + (int64_t)i * loop->feed.samples;
     ms_feed_draw(&loop->feed, b, &loop->at.drawn[b], samples, items);
+    if (i % ranks != ms_group_rank(loop->group))
+      continue;
     code = ms_objective_make(o, &loop->feed.stores[b], items, samples,
                              (uint64_t)(loop->at.step * accumulate + i), error);
-    loop->batches[i] = o->batch;
-    loop->velocities[i] = o->velocity;
-    loop->gradients[i] = o->gradient;
+    loop->batches[own] = o->batch;
+    loop->velocities[own] = o->velocity;
+    loop->gradients[own] = o->gradient;
   }
+  return ms_group_agree(loop->group, code, error);
+}
+
+/* Of all batches, added in their order. */
+static double mean_loss(struct loop *loop) {
+  int accumulate = loop->job->accumulate, ranks = ms_group_size(loop->group);
+  double *all = loop->losses, mean = 0;
+  if (loop->group) {
+    all += loop->own;
+    loop->group->all_gather_doubles(loop->group->data, loop->losses, loop->own, all);
+  }
+  for (int i = 0; i < accumulate; i++)
+    mean += all[i % ranks * loop->own + i / ranks] / accumulate;
+  return mean;
+}
+
+/* The forward pass of the step's batches, their losses, the backward pass; *loss is their mean. */
+static int compute_step(struct loop *loop, int b, int samples, double *loss, struct ms_error *error) {
+  int code = make_batches(loop, b, samples, error);
+  struct ms_dit *dit = loop->model->dit;
+  double sum = 0;
   if (code == 0)
     code = ms_trained_begin(&loop->trained, MS_STREAM_STEP, loop->at.step + 1, error);
   if (code < 0)
     return code;
-  code = ms_dit_forward_all(dit, loop->batches, accumulate, 1, loop->velocities, error);
-  for (int i = 0; i < accumulate && code == 0; i++)
-    *loss += ms_objective_loss(&loop->objectives[i], 1.0 / accumulate) / accumulate;
-  if (code == 0 && !isfinite(*loss))
+  code = ms_dit_forward_all(dit, loop->batches, loop->own, 1, loop->velocities, error);
+  for (int i = 0; i < loop->own && code == 0; i++) {
+    loop->losses[i] = ms_objective_loss(&loop->objectives[i], 1.0 / loop->job->accumulate);
+    sum += loop->losses[i];
+  }
+  if (code == 0 && !isfinite(sum))
     code = ms_error_set(error, MS_ENOTFINITE, "the loss is not finite");
   if (code == 0)
-    code = ms_dit_backward_all(dit, loop->batches, accumulate, loop->gradients, NULL, error);
+    code = ms_dit_backward_all(dit, loop->batches, loop->own, loop->gradients, NULL, error);
   if (code == 0 && ms_pool_cancelled(loop->model->compute->pool))
     code = ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step);
-  return ms_trained_end(&loop->trained, code, error);
+  code = ms_trained_end(&loop->trained, code, error);
+  if (code == 0)
+    *loss = mean_loss(loop);
+  return code;
 }
 
 /* More memory than was planned is told once: the budget is a promise. */
@@ -227,7 +272,13 @@ static int save(struct loop *loop, struct ms_error *error) {
   struct ms_checkpoint_state state = ms_trained_state(&loop->trained);
   int code = ms_trained_flush(&loop->trained, error);
   loop->at.updates = loop->trained.updates;
-  return code < 0 ? code : ms_checkpoint_save(loop->job->output, &loop->at, &state, loop->job->keep, error);
+  if (code < 0)
+    return code;
+  if (ms_group_rank(loop->group) > 0)
+    return ms_trained_serve(&loop->trained, error);
+  code = ms_checkpoint_save(loop->job->output, &loop->at, &state, loop->job->keep, error);
+  ms_trained_served(&loop->trained);
+  return code;
 }
 
 /* The model as it is now, usable from the output folder. */
@@ -238,18 +289,22 @@ static int export(struct loop *loop, struct ms_error *error) {
 
 static int make_sample(struct loop *loop, struct ms_error *error) {
   int code = patiently(loop, export, (uint64_t)ms_dit_params(loop->model->dit)->total * 2, error);
-  return code < 0 ? code : ms_make_sample(loop->job, loop->at.step, loop->machine, loop->hooks, error);
+  if (code == 0 && ms_group_rank(loop->group) == 0)
+    code = ms_make_sample(loop->job, loop->at.step, loop->machine, loop->asked, error);
+  return ms_group_agree(loop->group, code, error);
 }
 
 static int open_objectives(struct loop *loop, struct ms_error *error) {
-  size_t n = (size_t)loop->job->accumulate;
+  size_t n = (size_t)loop->own, all = (size_t)loop->job->accumulate;
   int code = 0;
   loop->objectives = calloc(n, sizeof *loop->objectives);
   loop->batches = calloc(n, sizeof *loop->batches);
   loop->velocities = calloc(n, sizeof *loop->velocities);
   loop->gradients = calloc(n, sizeof *loop->gradients);
-  loop->items = calloc(n * (size_t)loop->feed.samples, sizeof *loop->items);
-  if (!loop->objectives || !loop->batches || !loop->velocities || !loop->gradients || !loop->items)
+  loop->items = calloc(all * (size_t)loop->feed.samples, sizeof *loop->items);
+  loop->losses = calloc(n + all, sizeof *loop->losses);
+  if (!loop->losses || !loop->objectives || !loop->batches || !loop->velocities || !loop->gradients ||
+      !loop->items)
     return ms_error_set(error, MS_ENOMEM, "out of memory for the batches of a step");
   for (size_t i = 0; i < n && code == 0; i++)
     code = ms_objective_init(&loop->objectives[i], loop->model, loop->job, loop->feed.samples,
@@ -273,10 +328,14 @@ static int begin(struct loop *loop, const struct ms_train_clips *clips, struct m
   }
   if (code == 0 && loop->at.step > job->steps)
     code = ms_train_refuse_steps(job, loop->at.step, error);
-  if (code == 0) {
+  if (code == 0 && ms_group_rank(loop->group) == 0) {
     snprintf(path, sizeof path, "%s/metrics.csv", job->output);
     code = ms_metrics_file_open(&loop->metrics, path, loop->at.step, error);
   }
+  code = ms_group_agree(loop->group, code, error);
+  if (code == 0 && ms_group_most(loop->group, (double)loop->at.step) > (double)loop->at.step)
+    code = ms_error_set(error, MS_EINPUT, "a rank cannot read the newest checkpoint in \"%s\"", job->output);
+  code = ms_group_agree(loop->group, code, error);
   if (code == 0 && loop->feed.held_out.items && loop->at.step == 0)
     code = ms_validate(&loop->trained, &loop->feed, &loop->objectives[0], loop->hooks, loop->start,
                        &loop->at.first_validation_loss, error);
@@ -311,7 +370,9 @@ static void finish(struct loop *loop) {
   result->seconds = ms_seconds() - loop->start;
   result->peak_host_bytes = ms_memory_peak();
   ms_trained_close(&loop->trained);
-  for (int i = 0; i < loop->job->accumulate && loop->objectives; i++)
+  if (loop->group)
+    ms_pool_set_cancel(loop->model->compute->pool, NULL);
+  for (int i = 0; i < loop->own && loop->objectives; i++)
     ms_objective_release(&loop->objectives[i]);
   ms_feed_release(&loop->feed);
   ms_metrics_file_close(&loop->metrics);
@@ -320,12 +381,15 @@ static void finish(struct loop *loop) {
   free(loop->velocities);
   free((void *)loop->gradients);
   free(loop->items);
+  free(loop->losses);
   free(loop);
 }
 
 /* For a person who looks for what a step waited for. */
 static int write_trace(struct loop *loop, struct ms_error *error) {
-  return loop->job->trace ? ms_trace_write(&loop->trained.trace, loop->job->trace, error) : 0;
+  return loop->job->trace && ms_group_rank(loop->group) == 0
+             ? ms_trace_write(&loop->trained.trace, loop->job->trace, error)
+             : 0;
 }
 
 int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct ms_error *error) {
@@ -333,6 +397,11 @@ int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct m
       error, MS_EUSAGE,
       "\"%s\" is already at step %lld: --steps counts from the start, so %lld are too few to go on",
       job->output, (long long)done, (long long)job->steps);
+}
+
+static int save_all(struct loop *loop, struct ms_error *error) {
+  int code = ms_group_agree(loop->group, save(loop, error), error);
+  return code < 0 ? code : ms_group_agree(loop->group, export(loop, error), error);
 }
 
 /* The last words of a run that was stopped; what it learned is saved first. */
@@ -348,7 +417,7 @@ static void stop(struct loop *loop, struct ms_error *why) {
                      : "stopped while the clips were prepared, before the first step: nothing was trained");
   else if (loop->at.step == 0)
     ms_error_set(why, MS_ECANCELLED, "stopped before the first of %lld steps: nothing was trained", steps);
-  else if (save(loop, &failure) == 0 && export(loop, &failure) == 0) /* it can be used as it is, too */
+  else if (save_all(loop, &failure) == 0) /* it can be used as it is, too */
     ms_error_set(why, MS_ECANCELLED,
                  "stopped at step %lld of %lld: --resume -o \"%.300s\" goes on from there", step, steps,
                  output);
@@ -358,6 +427,17 @@ static void stop(struct loop *loop, struct ms_error *why) {
         "stopped at step %lld of %lld, which could not be saved (%.200s): --resume goes on from an earlier "
         "checkpoint",
         step, steps, failure.message);
+}
+
+/* In a group the first rank encodes clips and keeps them in the folder, where the others then find them. */
+static int open_feed(struct loop *loop, const struct ms_clip_source *source, struct ms_error *error) {
+  int first = ms_group_rank(loop->group) == 0, kept = source->read_identity && !source->read_mask, code = 0;
+  if (first || !kept)
+    code = ms_feed_open(&loop->feed, loop->model, loop->job, source, first, loop->asked, error);
+  code = ms_group_agree(loop->group, code, error);
+  if (code == 0 && !first && kept)
+    code = ms_feed_open(&loop->feed, loop->model, loop->job, source, 0, loop->asked, error);
+  return loop->group && kept ? ms_group_agree(loop->group, code, error) : code;
 }
 
 int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const struct ms_clip_source *source,
@@ -373,16 +453,25 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
   *loop = (struct loop){.model = model,
                         .job = job,
                         .machine = machine,
+                        .asked = hooks,
                         .hooks = hooks,
+                        .group = machine->group,
+                        .own = job->accumulate / ms_group_size(machine->group),
                         .result = result,
                         .start = ms_seconds()};
-  code = ms_feed_open(&loop->feed, model, job, source, hooks, &why);
+  code = open_feed(loop, source, &why);
   ms_memory_trim();
+  if (loop->group) {
+    loop->together = hooks ? *hooks : (struct ms_hooks){0};
+    loop->together.cancel = &loop->stop;
+    loop->hooks = &loop->together;
+    ms_pool_set_cancel(model->compute->pool, &loop->stop);
+  }
   if (code == 0)
     code = begin(loop, clips, &why);
   loop->begun = code == 0;
   if (code == 0 && loop->at.step < job->steps)
-    loop->peak = ms_train_peak(model->compute);
+    loop->peak = ms_train_peak(model->compute) * ms_group_size(loop->group);
   while (code == 0 && loop->at.step < job->steps) {
     int64_t before = loop->step.step;
     code = cancelled(loop) ? MS_ECANCELLED : train_step(loop, &why);

@@ -48,13 +48,30 @@ static void add_preview(const struct ms_model *model, size_t *working, size_t *h
   *host += need.clips + need.media + ms_model_beside_bytes(model, MSK_PRECISION_BF16);
 }
 
-void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
-                   const struct ms_train_clips *clips, struct ms_train_need *need) {
+/* Of a step's batches a rank makes its part, and it keeps its part of what is trained. */
+static void take_share(const struct ms_group *group, struct ms_train_need *need) {
+  int64_t first, most = 0;
+  need->outer_gathered = need->job.outer_trained;
+  ms_group_share(group, need->outer_gathered, &first, &need->job.outer_trained);
+  for (int l = 0; l < need->job.layers; l++) {
+    need->gathered[l] = need->trained[l];
+    ms_group_share(group, need->gathered[l], &first, &need->trained[l]);
+    most = need->gathered[l] > most ? need->gathered[l] : most;
+  }
+  if (group) /* gradients on their way to those who own them */
+    need->job.host_fixed += ms_group_bytes(group) + (uint64_t)(most + need->outer_gathered) * sizeof(float);
+}
+
+void ms_train_need(const struct ms_model *model, const struct ms_train_job *asked,
+                   const struct ms_train_clips *clips, const struct ms_group *group,
+                   struct ms_train_need *need) {
+  struct ms_train_job own = *asked, *job = &own;
   const struct ms_dit_config *config = ms_dit_config(model->dit);
   struct ms_train_parts parts;
   struct ms_memory memory;
   size_t packed = 0, working, beside = ms_model_beside_bytes(model, MSK_PRECISION_BF16), fixed;
   memset(need, 0, sizeof *need);
+  own.accumulate = (own.accumulate + ms_group_size(group) - 1) / ms_group_size(group);
   ms_train_parts(model, job, clips, &parts);
   ms_model_memory(model, MSK_BF16, MSK_PRECISION_BF16, 1, &memory);
   need->job = (struct ms_placement_job){.layers = config->layers,
@@ -77,5 +94,6 @@ void ms_train_need(const struct ms_model *model, const struct ms_train_job *job,
     add_preview(model, &working, &fixed);
   need->job.working = packed + working;
   need->job.host_fixed = fixed;
+  take_share(group, need);
   need->encode_bytes = clips->held + memory.program + beside + parts.media + parts.clips + parts.encoding;
 }

@@ -3,12 +3,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "group/group.h"
 #include "model/model.h"
 #include "ms-models.h"
 #include "msk-cpu.h"
@@ -61,6 +63,31 @@ int ms_train_check_job(const struct ms_train_job *job, struct ms_error *error) {
   return 0;
 }
 
+/* In a group budgets and threads that are not said are a rank's part of what its machine has. */
+static void take_part(struct ms_machine *machine) {
+  const struct ms_group *group = machine->group;
+  size_t budget = ms_memory_budget(machine);
+  cpu_set_t set;
+  if (group && !machine->host_memory)
+    budget /= (size_t)group->host_ranks;
+  if (group && !machine->threads && group->beside > 1 && sched_getaffinity(0, sizeof set, &set) == 0)
+    machine->threads = CPU_COUNT(&set) > group->beside ? CPU_COUNT(&set) / group->beside : 1;
+  machine->host_memory = budget; /* one budget from the start to the end */
+}
+
+/* The batches of a step are those of all ranks. */
+static int share_batches(struct ms_train_job *job, const struct ms_group *group, struct ms_error *error) {
+  int ranks = ms_group_size(group);
+  if (ranks > 1 && !job->resume && job->unsaid & 1u << MS_SETTING_ACCUMULATE)
+    job->accumulate = ranks;
+  if (job->accumulate % ranks)
+    return ms_error_set(error, MS_EUSAGE,
+                        "--accumulate %d, the batches of a step, cannot be shared by %d ranks: make it a "
+                        "multiple of them, or start as many ranks as divide it",
+                        job->accumulate, ranks);
+  return 0;
+}
+
 int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *given,
              const struct ms_machine *given_machine, const struct ms_hooks *hooks,
              struct ms_train_result *result, struct ms_error *error) {
@@ -73,9 +100,14 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   json_t *kept = NULL;
   struct ms_train_fit fit = {0};
   char folder[1024];
+  const struct ms_hooks quiet = {.cancel = hooks ? hooks->cancel : NULL};
+  struct ms_group *group = given_machine->group;
+  int first = ms_group_rank(group) == 0; /* who writes and speaks */
   int code = ms_train_check_job(&job, error), own_source = 0, own_output = 0, lock = -1;
   memset(result, 0, sizeof *result);
-  own.host_memory = ms_memory_budget(given_machine); /* one budget from the start to the end */
+  take_part(&own);
+  if (!first)
+    hooks = &quiet;
   if (code == 0 && (!job.output || !job.output[0]))
     code = ms_error_set(error, MS_EUSAGE, "no output folder: name one with -o");
   if (code == 0 && job.resume) {
@@ -83,13 +115,15 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     if (code == 0)
       code = ms_train_check_job(&job, error);
   }
+  if (code == 0)
+    code = share_batches(&job, group, error);
   if (code == 0 && !given)
     code = ms_train_output_check(job.dataset, job.output, error);
   if (code == 0)
     code = ms_model_find(job.model, machine->data_folder, machine->user_folder, folder, sizeof folder, error);
-  if (code == 0)
+  if (code == 0 && first)
     code = ms_train_output_open(job.output, job.resume, &lock, error);
-  own_output = code == 0 && !job.resume;
+  own_output = code == 0 && !job.resume && first;
   if (code == 0 && job.resume && ms_checkpoint_newest(job.output) > job.steps)
     code = ms_train_refuse_steps(&job, ms_checkpoint_newest(job.output), error);
   if (code == 0 && given)
@@ -119,16 +153,18 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
     clips.masks = source.read_mask != NULL;
     code = ms_train_fit_check(&model, &job, &clips, machine, &fit, error);
   }
-  if (code == 0)
+  if (code == 0 && first)
     code = ms_train_disk_check(&model, &job, fit.trained, fit.disk_bytes, error);
   if (code == 0)
     code = ms_model_load(&model, folder, MS_MODEL_CODEC | MS_MODEL_TEXT, MSK_BF16, MSK_PRECISION_BF16, error);
-  if (code == 0)
+  code = ms_group_agree(group, code, error);
+  if (code == 0 && first)
     code = ms_train_output_parts(&model, folder, &job, error);
-  if (code == 0) {
+  if (code == 0 && first) {
     ms_run_file_compare_clips(kept, &source, hooks);
     code = ms_run_file_write(&job, folder, &source, error);
   }
+  code = ms_group_agree(group, code, error);
   if (code == 0)
     code = ms_train_loop(&model, &job, &source, &clips, machine, hooks, result, error);
   result->planned_host_bytes = (size_t)fit.host_bytes;

@@ -32,7 +32,7 @@ static void lay_out(struct ms_trained *t) {
   for (int i = -1; i < need->job.layers; i++) {
     struct ms_shard_layout *l = &t->layout[i + 1];
     ms_dit_shard_range(t->model->dit, i, &l->begin, &l->count);
-    l->owned = i < 0 ? need->job.outer_trained : need->trained[i];
+    l->owned = i < 0 ? need->outer_gathered : need->gathered[i];
     l->first = l->count - l->owned;
   }
 }
@@ -63,12 +63,15 @@ static int open_store(struct ms_trained *t, struct ms_error *error) {
       .average = t->job->ema > 0,
       .piece = t->placement.params.piece,
       .folder = t->folder,
+      .group = t->group,
   };
   return ms_shard_store_open(&t->store, &params, t->model->compute->pool, error);
 }
 
 static int open_streamer(struct ms_trained *t, const struct ms_hooks *hooks, struct ms_error *error) {
-  struct ms_streamer_params params = {
+  struct ms_streamer_params params;
+  t->placement.params.gathered = t->group ? t->need.gathered : NULL;
+  params = (struct ms_streamer_params){
       .store = t->store,
       .params = ms_dit_params(t->model->dit),
       .schedule = &t->placement.params,
@@ -120,9 +123,10 @@ int ms_trained_open(struct ms_trained *t, struct ms_model *model, const struct m
   memset(t, 0, sizeof *t);
   t->model = model;
   t->job = job;
+  t->group = machine->group;
   if (job->method == MS_METHOD_OFFSETS)
     freeze_all_but_offsets(ms_dit_params(model->dit));
-  ms_train_need(model, job, clips, &t->need);
+  ms_train_need(model, job, clips, t->group, &t->need);
   code = ms_trained_place(&t->placement, &t->need, machine, error);
   if (code == 0 && !t->placement.fits)
     code = ms_error_set(error, MS_EBUDGET, "the model's state does not fit the %s memory allowed",
@@ -206,7 +210,16 @@ struct ms_checkpoint_state ms_trained_state(struct ms_trained *t) {
   return (struct ms_checkpoint_state){t, save_state, load_state};
 }
 
-int ms_trained_export(struct ms_trained *t, struct ms_error *error) {
+int ms_trained_serve(struct ms_trained *t, struct ms_error *error) {
+  return ms_state_serve(t->store, error);
+}
+
+void ms_trained_served(struct ms_trained *t) {
+  if (t->group)
+    ms_state_served(t->store);
+}
+
+static int write_export(struct ms_trained *t, struct ms_error *error) {
   char path[1200];
   int code;
   snprintf(path, sizeof path, "%s/%s", t->job->output, ms_model_part_file(MS_MODEL_DIT));
@@ -215,4 +228,13 @@ int ms_trained_export(struct ms_trained *t, struct ms_error *error) {
   code = ms_lora_write_merged(t->model->dit, t->model->compute, t->store, path, error);
   snprintf(path, sizeof path, "%s/%s", t->job->output, MS_LORA_FILE);
   return code < 0 ? code : ms_lora_write(t->model->dit, t->store, path, error);
+}
+
+int ms_trained_export(struct ms_trained *t, struct ms_error *error) {
+  int code;
+  if (ms_group_rank(t->group) > 0)
+    return ms_trained_serve(t, error);
+  code = write_export(t, error);
+  ms_trained_served(t);
+  return code;
 }

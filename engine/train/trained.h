@@ -21,6 +21,7 @@
 struct ms_trained {
   struct ms_model *model; /* borrowed */
   const struct ms_train_job *job;
+  struct ms_group *group; /* borrowed; NULL: alone */
   struct ms_train_need need;
   struct ms_placement placement;
   struct ms_shard_layout layout[MS_MAX_LAYERS + 1];
@@ -55,6 +56,9 @@ int ms_trained_flush(struct ms_trained *trained, struct ms_error *error);
 
 /* For ms_checkpoint_save and load; flushed before. */
 struct ms_checkpoint_state ms_trained_state(struct ms_trained *trained);
+/* In a group: ranks but the first, while that saves, until it calls served. */
+int ms_trained_serve(struct ms_trained *trained, struct ms_error *error);
+void ms_trained_served(struct ms_trained *trained);
 /* The averaged weights (or the weights) as OUT/dit.safetensors, with adapters merged in, which are also a
- * file beside it; flushed before. MS_EOUTPUT. */
+ * file beside it; flushed before. MS_EOUTPUT. Of a group rank 0 writes, and the others serve it. */
 int ms_trained_export(struct ms_trained *trained, struct ms_error *error);

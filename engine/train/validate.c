@@ -16,11 +16,16 @@ static int is_cancelled(const struct ms_hooks *hooks) {
   return hooks && hooks->cancel && atomic_load(hooks->cancel);
 }
 
+/* item: from the held-out ones of this rank; one past the last of them is looked at for the others' sake, and
+ * counts nothing. */
 static int look_at(struct ms_trained *trained, struct ms_feed *feed, struct ms_objective *o, int64_t item,
                    double *loss, struct ms_error *error) {
-  const int64_t items[MS_VALIDATION_SAMPLES] = {item, item, item, item};
-  int code =
-      ms_objective_make_fixed(o, &feed->held_out, items, validation_sigmas, MS_VALIDATION_SAMPLES, error);
+  int counts = item < feed->held_out.items, code;
+  int64_t items[MS_VALIDATION_SAMPLES];
+  for (int i = 0; i < MS_VALIDATION_SAMPLES; i++)
+    items[i] = counts ? item : 0;
+  code = ms_objective_make_fixed(o, &feed->held_out, items, validation_sigmas, MS_VALIDATION_SAMPLES, error);
+  code = ms_group_agree(trained->group, code, error);
   if (code == 0)
     code = ms_trained_begin(trained, MS_STREAM_AVERAGE, -1, error);
   if (code < 0)
@@ -28,8 +33,23 @@ static int look_at(struct ms_trained *trained, struct ms_feed *feed, struct ms_o
   code = ms_dit_forward(trained->model->dit, &o->batch, 0, o->velocity, error);
   code = ms_trained_end(trained, code, error);
   if (code == 0)
-    *loss += ms_objective_loss(o, 0);
+    *loss = counts ? ms_objective_loss(o, 0) : 0;
   return code;
+}
+
+/* The clips that all ranks look at together: adds their losses in the clips' order. */
+static int look_at_some(struct ms_trained *trained, struct ms_feed *feed, struct ms_objective *o,
+                        int64_t first, double *sum, struct ms_error *error) {
+  struct ms_group *g = trained->group;
+  double loss = 0;
+  int code = look_at(trained, feed, o, first + ms_group_rank(g), &loss, error);
+  if (code < 0)
+    return code;
+  if (g)
+    g->all_gather_doubles(g->data, &loss, 1, g->codes);
+  for (int r = 0; r < ms_group_size(g); r++)
+    *sum += g ? g->codes[r] : loss;
+  return 0;
 }
 
 int ms_validate(struct ms_trained *trained, struct ms_feed *feed, struct ms_objective *objective,
@@ -40,11 +60,11 @@ int ms_validate(struct ms_trained *trained, struct ms_feed *feed, struct ms_obje
   *loss = NAN;
   if (code < 0)
     return code;
-  for (int64_t i = 0; i < feed->held_out.items && code == 0; i++) {
+  for (int64_t i = 0; i < feed->held_out.items && code == 0; i += ms_group_size(trained->group)) {
     struct ms_progress progress = {"validate", i, feed->held_out.items, ms_seconds() - start, -1};
     if (hooks && hooks->progress)
       hooks->progress(hooks->data, &progress);
-    code = look_at(trained, feed, objective, i, &sum, &why);
+    code = look_at_some(trained, feed, objective, i, &sum, &why);
   }
   if (code == MS_ECANCELLED || is_cancelled(hooks))
     return 0;

@@ -6,7 +6,8 @@
 #include "train/trained.h"
 
 /* Mean loss over the held-out clips at fixed noise and noise levels, with the averaged weights. What waits is
- * flushed. A run that is cancelled meanwhile gets NaN: the look is left out. */
+ * flushed. The ranks of a group look at different clips. A run that is cancelled meanwhile gets NaN: the look
+ * is left out. */
 int ms_validate(struct ms_trained *trained, struct ms_feed *feed, struct ms_objective *objective,
                 const struct ms_hooks *hooks, double start, double *loss, struct ms_error *error);
 /* A clip of job->sample_prompt as OUT/samples/step-NNNNNN-prompt.mp4, by the model in OUT, which has been
