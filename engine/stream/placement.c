@@ -143,6 +143,12 @@ static uint64_t over(uint64_t bytes, uint64_t budget) {
   return budget && bytes > budget ? bytes - budget : 0;
 }
 
+/* By how much the tier that lacks most falls short. */
+static uint64_t shortage(const struct ms_placement *p, const struct ms_placement_job *job) {
+  uint64_t host = over(p->host_bytes, job->host_budget), device = over(p->device_bytes, job->device_budget);
+  return host > device ? host : device;
+}
+
 static int fits(struct ms_placement *p, const struct ms_placement_job *job, const struct choice *c) {
   fill(p, job, c);
   return !over(p->host_bytes, job->host_budget) && !over(p->device_bytes, job->device_budget);
@@ -166,6 +172,8 @@ static int64_t piece_for(const struct ms_placement_job *job, int64_t wanted) {
 
 /* The best choice with the inputs where c->inputs says. 0: none fits, and c is the smallest. */
 static int search(struct ms_placement *p, const struct ms_placement_job *job, struct choice *c) {
+  struct choice whole;
+  uint64_t least;
   c->slots = 2;
   c->ring = RING;
   c->piece = piece_for(job, GOOD_PIECE);
@@ -184,6 +192,14 @@ static int search(struct ms_placement *p, const struct ms_placement_job *job, st
     if (fits(p, job, c))
       return 1;
   }
+  /* layers that are all in the host need no slots, which may be what is short */
+  least = shortage(p, job);
+  whole = *c;
+  whole.host_layers = job->layers;
+  fill(p, job, &whole);
+  if (shortage(p, job) < least)
+    *c = whole;
+  fill(p, job, c);
   return 0;
 }
 
@@ -201,12 +217,6 @@ static void grow(struct ms_placement *p, const struct ms_placement_job *job, str
   more.slots = 3;
   if (fits(p, job, &more))
     *c = more;
-}
-
-/* By how much the tier that lacks most falls short. */
-static uint64_t shortage(const struct ms_placement *p, const struct ms_placement_job *job) {
-  uint64_t host = over(p->host_bytes, job->host_budget), device = over(p->device_bytes, job->device_budget);
-  return host > device ? host : device;
 }
 
 static int copy(struct ms_placement *p, const struct ms_placement_job *job) {

@@ -50,7 +50,7 @@ check "a clip beyond the memory" ends 4 generate ball --size 640x384 --frames 65
 check "says of which, how much and what would fit" says err 'host memory, [0-9]+ MiB more than the 150 MiB allowed: .* would fit'
 check "a clip beyond the device" ends 4 generate ball --size 640x384 --frames 65 --device-memory 60M -o "$folder/a.mp4"
 check "says so too" says err 'device memory, [0-9]+ MiB more than the 60 MiB allowed: .* would fit'
-check "a model beyond the device" ends 4 generate ball --size 64x64 --device-memory 10M -o "$folder/a.mp4"
+check "a model beyond the device" ends 4 generate ball --size 64x64 --device-memory 6M -o "$folder/a.mp4"
 check "a missing model" ends 3 generate ball --model nowhere -o "$folder/a.mp4"
 check "a device that is not there" ends 6 generate ball --device cuda -o "$folder/a.mp4"
 check "no folder for the trained model" ends 2 train "$folder"

@@ -204,6 +204,12 @@ static void check_exact(void) {
                p.device_bytes <= job.device_budget,
            "a limit of the working set keeps slots down");
   ms_placement_release(&p);
+  job.host_budget = 0;
+  job.device_budget = job.working / 2;
+  check_ok(ms_placement_make(&p, &job, &error) == 0 && !p.fits && !strcmp(p.short_of, "device") &&
+               p.short_bytes == job.working - job.device_budget,
+           "where it is the working set that does not fit, slots do not add to it");
+  ms_placement_release(&p);
   job.layers = 0;
   check_ok(ms_placement_make(&p, &job, &error) == MS_EUSAGE, "no layers: %s", error.message);
 }
