@@ -5,23 +5,35 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* From this size on an arena asks for large pages: a step walks through all of it, and misses in the table of 4 KiB
- * pages cost about a tenth of the time. */
+#define PAGE ((size_t)4096)
 #define LARGE_PAGE ((size_t)2 << 20)
+/* From this size on memory asks for large pages, which may round it up by one of them: a step walks through
+ * all of an arena, and misses in the table of 4 KiB pages cost about a tenth of the time. */
+#define LARGE_ARENA (2 * LARGE_PAGE)
+#define LARGE_BUFFER (16 * LARGE_PAGE)
+
+/* Of pages of 4 KiB, or of large ones. */
+static void *take_pages(size_t *bytes, int large) {
+  size_t page = large ? LARGE_PAGE : PAGE;
+  void *memory;
+  *bytes = *bytes ? (*bytes + page - 1) / page * page : page;
+  memory = aligned_alloc(page, *bytes);
+  if (memory && large)
+    madvise(memory, *bytes, MADV_HUGEPAGE); /* a wish: without it everything works, a little slower */
+  return memory;
+}
+
+void *ms_pages_take(size_t bytes) {
+  return take_pages(&bytes, bytes >= LARGE_BUFFER);
+}
 
 int ms_arena_open(struct ms_arena *arena, size_t size, struct ms_error *error) {
-  size_t page = 4096;
   memset(arena, 0, sizeof *arena);
   if (!size)
     return 0;
-  if (size >= 2 * LARGE_PAGE)
-    page = LARGE_PAGE;
-  size = (size + page - 1) / page * page;
-  arena->base = aligned_alloc(page, size);
+  arena->base = take_pages(&size, size >= LARGE_ARENA);
   if (!arena->base)
     return ms_error_set(error, MS_ENOMEM, "cannot allocate %.1f MiB for activations", (double)size / 1048576);
-  if (page == LARGE_PAGE)
-    madvise(arena->base, size, MADV_HUGEPAGE); /* a wish: without it everything works, a little slower */
   arena->size = size;
   return 0;
 }

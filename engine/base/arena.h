@@ -12,6 +12,10 @@ struct ms_arena {
   size_t size, used, peak;
 };
 
+/* Memory that starts at a page, contents undefined; large blocks start at a huge page and ask for more of
+ * them, which sweeps over memory are glad of. NULL: out of memory; free with free. */
+void *ms_pages_take(size_t bytes);
+
 int ms_arena_open(struct ms_arena *arena, size_t size, struct ms_error *error);
 void ms_arena_release(struct ms_arena *arena);
 /* `bytes` aligned to 64, contents undefined. NULL only when the arena measures; taking more than it holds is

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/arena.h"
 #include "base/system.h"
 
 /* Memory that a task of the pool touches first. */
@@ -60,7 +61,7 @@ static void touch(void *data, int64_t task, void *scratch) {
 /* Zeroed memory whose pages are touched by all threads, so that they lie near those that use them. */
 static void *take(struct ms_pool *pool, size_t bytes) {
   struct touching t = {.bytes = ms_disk_round((int64_t)bytes)};
-  t.memory = aligned_alloc(MS_DISK_ALIGN, (size_t)t.bytes);
+  t.memory = ms_pages_take((size_t)t.bytes);
   if (t.memory)
     ms_pool_run(pool, touch, &t, (t.bytes + TOUCH - 1) / TOUCH);
   return t.memory;

@@ -4,15 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/system.h"
 #include "stream/streamer-private.h"
 
 static size_t rounded(int64_t bytes) {
   return (size_t)ms_disk_round(bytes);
-}
-
-static void *pages(size_t bytes) {
-  return aligned_alloc(MS_DISK_ALIGN, bytes ? bytes : MS_DISK_ALIGN);
 }
 
 /* Slots and rings are needed where a layer has its home on disk; slots alone where averages take them. */
@@ -31,29 +28,30 @@ static int take_memory(struct ms_streamer *s) {
   }
   largest = widest > largest ? widest : largest;
   for (int i = 0; i < p->slots && (disk || store->params.average); i++)
-    if (!(s->slots[i] = pages(rounded(widest * (int64_t)sizeof(uint16_t)))))
+    if (!(s->slots[i] = ms_pages_take(rounded(widest * (int64_t)sizeof(uint16_t)))))
       return -1;
   for (int i = 0; i < p->ring && disk && state; i++) {
-    s->ring_blocks[i] = pages(block > average ? block : average);
-    s->ring_gradients[i] = pages((size_t)p->piece * sizeof(float));
+    s->ring_blocks[i] = ms_pages_take(block > average ? block : average);
+    s->ring_gradients[i] = ms_pages_take((size_t)p->piece * sizeof(float));
     if (!s->ring_blocks[i] || !s->ring_gradients[i])
       return -1;
   }
   for (int i = 0; i < p->gradient_buffers && state && disk; i++)
-    if (!(s->gradients[i] = pages(rounded(owned * (int64_t)sizeof(float)))))
+    if (!(s->gradients[i] = ms_pages_take(rounded(owned * (int64_t)sizeof(float)))))
       return -1;
   if (state && store->params.group) {
-    s->whole[0] = pages(rounded(gathered * (int64_t)sizeof(float)));
-    s->whole[1] = pages(rounded(store->shards[0].all_owned * (int64_t)sizeof(float)));
+    s->whole[0] = ms_pages_take(rounded(gathered * (int64_t)sizeof(float)));
+    s->whole[1] = ms_pages_take(rounded(store->shards[0].all_owned * (int64_t)sizeof(float)));
     if (!s->whole[0] || !s->whole[1])
       return -1;
   }
   for (int i = 0; i < 3 && s->p.input_elements && p->inputs == MS_INPUT_DISK; i++)
-    if (!(s->inputs[i] = pages(rounded(s->p.input_elements * (int64_t)sizeof(float)))))
+    if (!(s->inputs[i] = ms_pages_take(rounded(s->p.input_elements * (int64_t)sizeof(float)))))
       return -1;
   if (state) {
-    s->outer_average = store->params.average ? pages(rounded(store->shards[0].layout.count * 2)) : NULL;
-    s->outer_gradient = pages(rounded(store->shards[0].layout.owned * (int64_t)sizeof(float)));
+    s->outer_average =
+        store->params.average ? ms_pages_take(rounded(store->shards[0].layout.count * 2)) : NULL;
+    s->outer_gradient = ms_pages_take(rounded(store->shards[0].layout.owned * (int64_t)sizeof(float)));
     s->sums = malloc((size_t)(ms_update_sums(largest) + 1) * sizeof *s->sums);
     if ((store->params.average && !s->outer_average) || !s->outer_gradient || !s->sums)
       return -1;
