@@ -54,6 +54,10 @@ const struct ms_tensor_view *ms_safetensors_find(const struct ms_safetensors *fi
                                                  const char *name);                      /* NULL: none */
 const char *ms_safetensors_metadata(const struct ms_safetensors *file, const char *key); /* NULL: none */
 const char *ms_safetensors_path(const struct ms_safetensors *file);
+/* Elements [begin, begin + count) of a view as the file has them, read past the mapping: what the disk cannot
+ * give is an error here, where looking at the view's data would end the process. 0 or MS_EINPUT. */
+int ms_safetensors_read(const struct ms_safetensors *file, const struct ms_tensor_view *view, int64_t begin,
+                        int64_t count, void *out, struct ms_error *error);
 /* Lets the system take back the memory that reading the view's data filled; reading it again costs a read
  * from the disk. */
 void ms_safetensors_forget(const struct ms_tensor_view *view);

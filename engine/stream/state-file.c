@@ -216,7 +216,8 @@ struct saving {
   uint64_t sum;
 };
 
-static void fill_state(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+static int fill_state(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                      struct ms_error *error) {
   struct saving *s = data;
   const struct ms_shard_store *store = s->cursor.store;
   enum ms_state_part part = s->list->parts[tensor];
@@ -234,10 +235,13 @@ static void fill_state(void *data, int tensor, int64_t begin, int64_t count, voi
     count -= n;
     begin = 0;
   }
+  if (s->cursor.code < 0)
+    return ms_error_set(error, s->cursor.code, "%s", s->cursor.why.message);
   for (size_t at = 0; at < bytes; at += HASHED) {
     uint64_t hash = ms_hash_block((char *)out + at, bytes - at < HASHED ? bytes - at : HASHED);
     s->sum = ms_hash_bytes(s->sum, &hash, sizeof hash);
   }
+  return 0;
 }
 
 int ms_state_file_write(struct ms_shard_store *store, const char *path, uint64_t *sum,
@@ -249,69 +253,133 @@ int ms_state_file_write(struct ms_shard_store *store, const char *path, uint64_t
     return code;
   list_tensors(store, &list);
   code = ms_safetensors_write_with(path, list.out, list.count, NULL, fill_state, &saving, error);
-  if (code == 0 && saving.cursor.code < 0) {
-    remove(path);
-    code = ms_error_set(error, saving.cursor.code, "%s", saving.cursor.why.message);
-  }
   *sum = saving.sum;
   free(saving.cursor.memory);
   return code;
 }
 
-static struct ms_tensor_view part_of(const struct ms_tensor_view *view, int64_t begin, int64_t count) {
-  struct ms_tensor_view part = *view;
-  size_t size = ms_dtype_size(view->dtype);
-  part.count = count;
-  part.bytes = (size_t)count * size;
-  part.data = (const char *)view->data + (size_t)begin * size;
-  return part;
+/* A file whose values add up. It is read twice, and a disk may give other bytes the second time: these are
+ * compared with what was added up, a block at a time. */
+struct checked {
+  struct ms_safetensors *file;
+  uint64_t *hashes;                  /* of the blocks of all tensors, in order of the data */
+  unsigned char *block;              /* [HASHED] */
+  const struct ms_tensor_view *view; /* whose block `number` is in `block`; NULL: none */
+  int64_t number;
+};
+
+static int64_t block_elements(const struct ms_tensor_view *view) {
+  return (int64_t)(HASHED / ms_dtype_size(view->dtype));
 }
 
-static int check_file(const struct ms_safetensors *file, const struct tensor_list *list, uint64_t sum,
+static int64_t blocks_of(const struct ms_tensor_view *view) {
+  return (view->count + block_elements(view) - 1) / block_elements(view);
+}
+
+static int read_block(struct checked *c, const struct ms_tensor_view *view, int64_t number, uint64_t *hash,
                       struct ms_error *error) {
-  const char *path = ms_safetensors_path(file);
-  uint64_t found = MS_HASH_START;
+  int64_t step = block_elements(view), at = number * step,
+          n = view->count - at < step ? view->count - at : step;
+  int code = ms_safetensors_read(c->file, view, at, n, c->block, error);
+  c->view = NULL;
+  if (code == 0)
+    *hash = ms_hash_block(c->block, (size_t)n * ms_dtype_size(view->dtype));
+  return code;
+}
+
+/* Elements [begin, begin + count) of a tensor. */
+static int read_checked(struct checked *c, const struct ms_tensor_view *view, int64_t begin, int64_t count,
+                        void *out, struct ms_error *error) {
+  size_t size = ms_dtype_size(view->dtype);
+  int64_t step = block_elements(view), first = 0;
+  for (int i = 0; ms_safetensors_at(c->file, i) != view; i++)
+    first += blocks_of(ms_safetensors_at(c->file, i));
+  while (count > 0) {
+    int64_t number = begin / step, at = begin % step, n = step - at < count ? step - at : count;
+    if (c->view != view || c->number != number) {
+      uint64_t hash = 0;
+      int code = read_block(c, view, number, &hash, error);
+      if (code < 0)
+        return code;
+      if (hash != c->hashes[first + number])
+        return ms_error_set(error, MS_EINPUT, "\"%.300s\" is damaged: it is not what it was a moment ago",
+                            ms_safetensors_path(c->file));
+      c->view = view;
+      c->number = number;
+    }
+    memcpy(out, c->block + (size_t)at * size, (size_t)n * size);
+    out = (char *)out + (size_t)n * size;
+    begin += n;
+    count -= n;
+  }
+  return 0;
+}
+
+static void close_checked(struct checked *c) {
+  ms_safetensors_close(&c->file);
+  free(c->hashes);
+  free(c->block);
+}
+
+static int add_up(struct checked *c, uint64_t sum, struct ms_error *error) {
+  uint64_t found = MS_HASH_START, *hash = c->hashes;
+  for (int i = 0; i < ms_safetensors_count(c->file); i++) {
+    const struct ms_tensor_view *view = ms_safetensors_at(c->file, i);
+    for (int64_t j = 0; j < blocks_of(view); j++, hash++) {
+      int code = read_block(c, view, j, hash, error);
+      if (code < 0)
+        return code;
+      found = ms_hash_bytes(found, hash, sizeof *hash);
+    }
+  }
+  if (found != sum)
+    return ms_error_set(error, MS_EINPUT, "\"%.300s\" is damaged: its values do not add up",
+                        ms_safetensors_path(c->file));
+  return 0;
+}
+
+/* Also after a failure the caller closes. */
+static int open_checked(struct checked *c, const char *path, const struct tensor_list *list, uint64_t sum,
+                        struct ms_error *error) {
+  int64_t blocks = 0;
+  int code;
+  *c = (struct checked){0};
+  code = ms_safetensors_open(&c->file, path, error);
+  if (code < 0)
+    return code;
   for (int i = 0; i < list->count; i++) {
-    const struct ms_tensor_view *view = ms_safetensors_find(file, list->out[i].name);
+    const struct ms_tensor_view *view = ms_safetensors_find(c->file, list->out[i].name);
     if (!view || view->dtype != list->out[i].dtype || view->count != list->out[i].dims[0])
       return ms_error_set(
           error, MS_EINPUT,
           "\"%.300s\" was saved by a run of another model or other settings: \"%s\" does not fit", path,
           list->out[i].name);
   }
-  for (int i = 0; i < ms_safetensors_count(file); i++) {
-    const struct ms_tensor_view *view = ms_safetensors_at(file, i);
-    int64_t step = (int64_t)(HASHED / ms_dtype_size(view->dtype));
-    for (int64_t at = 0; at < view->count; at += step) {
-      struct ms_tensor_view part = part_of(view, at, view->count - at < step ? view->count - at : step);
-      uint64_t hash = ms_hash_block(part.data, part.bytes);
-      found = ms_hash_bytes(found, &hash, sizeof hash);
-      ms_safetensors_forget(&part);
-    }
-  }
-  if (found != sum)
-    return ms_error_set(error, MS_EINPUT, "\"%.300s\" is damaged: its values do not add up", path);
-  return 0;
+  for (int i = 0; i < ms_safetensors_count(c->file); i++)
+    blocks += blocks_of(ms_safetensors_at(c->file, i));
+  c->hashes = malloc((size_t)(blocks + 1) * sizeof *c->hashes);
+  c->block = malloc(HASHED);
+  if (!c->hashes || !c->block)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for a piece of the model's state");
+  return add_up(c, sum, error);
 }
 
 /* Puts a piece's parts where they belong. block: memory for its state; weights: of the whole shard. */
-static int put_piece(struct ms_shard_store *store, int number, int index, const struct ms_safetensors *file,
+static int put_piece(struct ms_shard_store *store, int number, int index, struct checked *file,
                      const struct tensor_list *list, const int64_t *begins, uint16_t *weights, void *block,
                      struct ms_error *error) {
   struct ms_shard *shard = ms_shard_store_at(store, number);
   struct ms_piece *piece = &shard->pieces[index];
   int code = 0;
-  for (int i = 0; i < list->count; i++) {
+  for (int i = 0; i < list->count && code == 0; i++) {
     enum ms_state_part part = list->parts[i];
-    struct ms_tensor_view view =
-        part_of(ms_safetensors_find(file, list->out[i].name),
-                begins[i] + elements(part, piece->begin - shard->all_first), elements(part, piece->count));
-    memcpy(part == MS_STATE_WEIGHTS ? (void *)(weights + piece->begin)
-                                    : ms_state_at(store, block, part, piece->count),
-           view.data, view.bytes);
-    ms_safetensors_forget(&view);
+    void *to = part == MS_STATE_WEIGHTS ? (void *)(weights + piece->begin)
+                                        : ms_state_at(store, block, part, piece->count);
+    code = read_checked(file, ms_safetensors_find(file->file, list->out[i].name),
+                        begins[i] + elements(part, piece->begin - shard->all_first),
+                        elements(part, piece->count), to, error);
   }
-  if (shard->home == MS_HOME_DISK)
+  if (code == 0 && shard->home == MS_HOME_DISK)
     code = ms_shard_write_piece(store, number, index, weights, block, error);
   piece->fresh = piece->pending = 0;
   return code;
@@ -319,22 +387,19 @@ static int put_piece(struct ms_shard_store *store, int number, int index, const 
 
 /* The weights that have their state on other ranks, of which all have all. weights: of the whole shard, for
  * one on the disk also those that have none. */
-static int put_weights(struct ms_shard_store *store, int number, const struct ms_safetensors *file,
-                       int64_t begin, uint16_t *weights, struct ms_error *error) {
+static int put_weights(struct ms_shard_store *store, int number, struct checked *file, int64_t begin,
+                       uint16_t *weights, struct ms_error *error) {
   const struct ms_shard *shard = ms_shard_store_at(store, number);
   int disk = shard->home == MS_HOME_DISK,
       code = disk ? ms_shard_read_weights(store, number, weights, error) : 0;
-  struct ms_tensor_view view;
-  if (code < 0)
-    return code;
-  view = part_of(ms_safetensors_find(file, "weights"), begin, shard->all_owned);
-  memcpy(weights + shard->all_first, view.data, view.bytes);
-  ms_safetensors_forget(&view);
-  return disk ? ms_shard_write_gathered(store, number, weights, error) : 0;
+  if (code == 0)
+    code = read_checked(file, ms_safetensors_find(file->file, "weights"), begin, shard->all_owned,
+                        weights + shard->all_first, error);
+  return code == 0 && disk ? ms_shard_write_gathered(store, number, weights, error) : code;
 }
 
-static int put_all(struct ms_shard_store *store, const struct ms_safetensors *file,
-                   const struct tensor_list *list, struct ms_error *error) {
+static int put_all(struct ms_shard_store *store, struct checked *file, const struct tensor_list *list,
+                   struct ms_error *error) {
   int64_t begins[TENSORS] = {0}, widest = 0;
   uint16_t *weights = NULL;
   void *block;
@@ -363,16 +428,14 @@ static int put_all(struct ms_shard_store *store, const struct ms_safetensors *fi
 }
 
 int ms_state_file_read(struct ms_shard_store *store, const char *path, uint64_t sum, struct ms_error *error) {
-  struct ms_safetensors *file = NULL;
+  struct checked file;
   struct tensor_list list;
-  int code = ms_safetensors_open(&file, path, error);
-  if (code < 0)
-    return code;
+  int code;
   list_tensors(store, &list);
-  code = check_file(file, &list, sum, error);
+  code = open_checked(&file, path, &list, sum, error);
   if (code == 0)
-    code = put_all(store, file, &list, error);
-  ms_safetensors_close(&file);
+    code = put_all(store, &file, &list, error);
+  close_checked(&file);
   return code;
 }
 
@@ -472,14 +535,12 @@ int ms_state_values_read(struct ms_state_values *v, int64_t begin, int64_t count
 struct exporting {
   struct ms_state_values *values;
   const struct ms_params *params;
-  int code;
-  struct ms_error why;
 };
 
-static void fill_export(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+static int fill_export(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                       struct ms_error *error) {
   struct exporting *e = data;
-  if (e->code == 0)
-    e->code = ms_state_values_read(e->values, e->params->list[tensor].offset + begin, count, out, &e->why);
+  return ms_state_values_read(e->values, e->params->list[tensor].offset + begin, count, out, error);
 }
 
 int ms_state_file_export(struct ms_shard_store *store, const struct ms_params *params, const char *path,
@@ -496,10 +557,6 @@ int ms_state_file_export(struct ms_shard_store *store, const struct ms_params *p
   }
   if (code == 0)
     code = ms_safetensors_write_with(path, tensors, params->count, NULL, fill_export, &e, error);
-  if (code == 0 && e.code < 0) {
-    remove(path);
-    code = ms_error_set(error, e.code, "%s", e.why.message);
-  }
   ms_state_values_close(&e.values);
   free(tensors);
   return code;

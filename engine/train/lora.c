@@ -53,12 +53,9 @@ static void add_tensor(struct export *e, int param) {
   e->from[e->count++] = param;
 }
 
-/* After ms_safetensors_write_with: its code, or that of a value that could not be made. */
-static int ended(const struct export *e, int code, const char *path, struct ms_error *error) {
-  if (code < 0 || e->code == 0)
-    return code;
-  remove(path);
-  return ms_error_set(error, e->code, "%s", e->why.message);
+/* Of a value: 0, or why it could not be made. */
+static int outcome(const struct export *e, struct ms_error *error) {
+  return e->code < 0 ? ms_error_set(error, e->code, "%s", e->why.message) : 0;
 }
 
 static void read_values(struct export *e, int param, int64_t begin, int64_t count, uint16_t *out) {
@@ -66,9 +63,11 @@ static void read_values(struct export *e, int param, int64_t begin, int64_t coun
     e->code = ms_state_values_read(e->values, e->params->list[param].offset + begin, count, out, &e->why);
 }
 
-static void fill_adapter(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+static int fill_adapter(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                        struct ms_error *error) {
   struct export *e = data;
   read_values(e, e->from[tensor], begin, count, out);
+  return outcome(e, error);
 }
 
 int ms_lora_write(struct ms_dit *dit, struct ms_shard_store *store, const char *path,
@@ -95,7 +94,6 @@ int ms_lora_write(struct ms_dit *dit, struct ms_shard_store *store, const char *
   }
   if (code == 0)
     code = ms_safetensors_write_with(path, e.tensors, e.count, metadata, fill_adapter, &e, error);
-  code = ended(&e, code, path, error);
   close_export(&e);
   return code;
 }
@@ -212,14 +210,15 @@ static void merge_rows(struct merging *m, int param, int64_t row) {
     m->rows[i] = msk_f32_to_bf16(m->sums[i]);
 }
 
-static void fill_merged(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+static int fill_merged(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                       struct ms_error *error) {
   struct merging *m = data;
   int param = m->e.from[tensor];
   int64_t k = m->e.params->list[param].dims[1];
   uint16_t *to = out;
   if (!m->adapters[param]) {
     read_values(&m->e, param, begin, count, to);
-    return;
+    return outcome(&m->e, error);
   }
   while (count > 0 && m->e.code == 0) {
     int64_t row = begin / k, at, has;
@@ -232,6 +231,7 @@ static void fill_merged(void *data, int tensor, int64_t begin, int64_t count, vo
     begin += has;
     count -= has;
   }
+  return outcome(&m->e, error);
 }
 
 int ms_lora_write_merged(struct ms_dit *dit, const struct ms_compute *compute, struct ms_shard_store *store,
@@ -245,7 +245,6 @@ int ms_lora_write_merged(struct ms_dit *dit, const struct ms_compute *compute, s
       add_tensor(&m.e, i);
   if (code == 0)
     code = ms_safetensors_write_with(path, m.e.tensors, m.e.count, NULL, fill_merged, &m, error);
-  code = ended(&m.e, code, path, error);
   close_merging(&m);
   return code;
 }

@@ -28,27 +28,27 @@ static int same_shape(const struct ms_param *param, const struct ms_tensor_view 
   }
 }
 
-static void convert(const struct ms_tensor_view *view, enum msk_type type, void *out) {
+/* Read, not looked at where the file is mapped: a disk that fails is an error then, not the process's end. */
+static int convert(const struct ms_safetensors *file, const struct ms_tensor_view *view, enum msk_type type,
+                   void *out, struct ms_error *error) {
   enum { PIECE = 4096 };
+  unsigned char raw[PIECE * sizeof(double)];
   float piece[PIECE];
-  size_t size = ms_dtype_size(view->dtype);
-  if (type == MSK_F32) {
-    ms_tensor_read_f32(view, out);
-    return;
-  }
-  if (view->dtype == MS_DTYPE_BF16) {
-    memcpy(out, view->data, view->bytes);
-    return;
-  }
-  for (int64_t at = 0; at < view->count; at += PIECE) {
+  int code = 0;
+  if (view->dtype == (type == MSK_F32 ? MS_DTYPE_F32 : MS_DTYPE_BF16))
+    return ms_safetensors_read(file, view, 0, view->count, out, error);
+  for (int64_t at = 0; at < view->count && code == 0; at += PIECE) {
     struct ms_tensor_view part = *view;
     part.count = view->count - at < PIECE ? view->count - at : PIECE;
-    part.bytes = (size_t)part.count * size;
-    part.data = (const char *)view->data + (size_t)at * size;
-    ms_tensor_read_f32(&part, piece);
-    for (int64_t i = 0; i < part.count; i++)
+    part.data = raw;
+    code = ms_safetensors_read(file, view, at, part.count, raw, error);
+    if (code < 0)
+      break;
+    ms_tensor_read_f32(&part, type == MSK_F32 ? (float *)out + at : piece);
+    for (int64_t i = 0; i < part.count && type != MSK_F32; i++)
       ((uint16_t *)out)[at + i] = msk_f32_to_bf16(piece[i]);
   }
+  return code;
 }
 
 /* The first value that is no finite number, or -1: exponent bits all set. */
@@ -90,7 +90,7 @@ int ms_params_read(const struct ms_params *params, int index, struct ms_safetens
   const struct ms_tensor_view *view = NULL;
   char name[512], wanted[160], found[160];
   int64_t bad;
-  int file;
+  int file, code;
   snprintf(name, sizeof name, "%s%s", prefix ? prefix : "", param->name);
   for (file = 0; file < count; file++) {
     view = ms_safetensors_find(files[file], name);
@@ -111,8 +111,9 @@ int ms_params_read(const struct ms_params *params, int index, struct ms_safetens
     return ms_error_set(error, MS_EINPUT, "tensor \"%.120s\" of \"%.160s\" has shape %.80s, wanted is %.80s",
                         name, ms_safetensors_path(files[file]), found, wanted);
   }
-  convert(view, type, out);
-  ms_safetensors_forget(view);
+  code = convert(files[file], view, type, out, error);
+  if (code < 0)
+    return code;
   bad = first_bad(out, type, param->count);
   return bad < 0 ? 0 : refuse_value(param, ms_safetensors_path(files[file]), bad, error);
 }
@@ -132,11 +133,13 @@ struct values {
   const float *flat;
 };
 
-static void fill_bf16(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+static int fill_bf16(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                     struct ms_error *error) {
   const struct values *values = data;
   const float *from = values->flat + values->params->list[tensor].offset + begin;
   for (int64_t i = 0; i < count; i++)
     ((uint16_t *)out)[i] = msk_f32_to_bf16(from[i]);
+  return 0;
 }
 
 /* Tensors for the writer with dtype and data left open; NULL: out of memory. */

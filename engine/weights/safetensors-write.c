@@ -92,8 +92,9 @@ static int write_filled(struct ms_file_out *out, const struct ms_tensor_out *ten
   int code = 0;
   for (int64_t at = 0; code == 0 && at < total; at += step) {
     int64_t n = total - at < step ? total - at : step;
-    fill(data, index, at, n, piece);
-    code = ms_file_out_write(out, piece, (size_t)n * size, error);
+    code = fill(data, index, at, n, piece, error);
+    if (code == 0)
+      code = ms_file_out_write(out, piece, (size_t)n * size, error);
   }
   return code;
 }

@@ -14,6 +14,7 @@
 
 struct ms_safetensors {
   char *path;
+  int fd;
   char *map;
   size_t map_size;
   json_t *header;                /* owns all names and the metadata */
@@ -29,6 +30,8 @@ void ms_safetensors_close(struct ms_safetensors **pointer) {
   *pointer = NULL;
   if (file->map)
     munmap(file->map, file->map_size);
+  if (file->fd >= 0)
+    close(file->fd);
   json_decref(file->header);
   free(file->views);
   free(file->names);
@@ -56,8 +59,7 @@ static int map_file(struct ms_safetensors *file, struct ms_error *error) {
       file->map_size = (size_t)info.st_size;
     }
   }
-  if (fd >= 0)
-    close(fd);
+  file->fd = fd;
   return code;
 }
 
@@ -228,8 +230,10 @@ int ms_safetensors_open(struct ms_safetensors **out, const char *path, struct ms
   size_t data_start = 0;
   int code = 0;
   *out = NULL;
-  if (file)
+  if (file) {
+    file->fd = -1;
     file->path = strdup(path);
+  }
   if (!file || !file->path)
     code = ms_error_set(error, MS_ENOMEM, "cannot read \"%.300s\": out of memory", path);
   if (code == 0)
@@ -266,6 +270,24 @@ const char *ms_safetensors_metadata(const struct ms_safetensors *file, const cha
 
 const char *ms_safetensors_path(const struct ms_safetensors *file) {
   return file->path;
+}
+
+int ms_safetensors_read(const struct ms_safetensors *file, const struct ms_tensor_view *view, int64_t begin,
+                        int64_t count, void *out, struct ms_error *error) {
+  size_t size = ms_dtype_size(view->dtype), bytes = (size_t)count * size;
+  off_t at = (const char *)view->data - file->map + begin * (int64_t)size;
+  for (size_t done = 0; done < bytes;) {
+    /* the kernel reads at most 2 GiB in one call */
+    size_t part = bytes - done < (size_t)1 << 30 ? bytes - done : (size_t)1 << 30;
+    ssize_t n = pread(file->fd, (char *)out + done, part, at + (off_t)done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return ms_error_set(error, MS_EINPUT, "cannot read \"%.300s\": %s", file->path,
+                          n < 0 ? strerrordesc_np(errno) : "it became shorter");
+    done += (size_t)n;
+  }
+  return 0;
 }
 
 void ms_safetensors_forget(const struct ms_tensor_view *view) {

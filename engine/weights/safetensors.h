@@ -19,10 +19,12 @@ int ms_safetensors_write(const char *path, const struct ms_tensor_out *tensors, 
 int ms_safetensors_write_quick(const char *path, const struct ms_tensor_out *tensors, int count,
                                const char *const *metadata, struct ms_error *error);
 
-/* Fills out with elements begin .. begin + count - 1 of tensors[tensor], in its dtype. */
-typedef void (*ms_tensor_fill_fn)(void *data, int tensor, int64_t begin, int64_t count, void *out);
+/* Fills out with elements begin .. begin + count - 1 of tensors[tensor], in its dtype. 0 or an error. */
+typedef int (*ms_tensor_fill_fn)(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                                 struct ms_error *error);
 /* The same for tensors whose values are made while they are written: those without data come from `fill`, so
- * that a model larger than memory can be converted. */
+ * that a model larger than memory can be converted. Where it fails there is no file, and what had the name
+ * before keeps it. */
 int ms_safetensors_write_with(const char *path, const struct ms_tensor_out *tensors, int count,
                               const char *const *metadata, ms_tensor_fill_fn fill, void *data,
                               struct ms_error *error);

@@ -165,9 +165,16 @@ static void check_values(void) {
   check_value(MS_DTYPE_F8_E5M2, 0xbc, -1);
 }
 
-static void fill_ramp(void *data, int tensor, int64_t begin, int64_t count, void *out) {
+static int fill_ramp(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                     struct ms_error *error) {
   for (int64_t i = 0; i < count; i++)
     ((float *)out)[i] = (float)(begin + i + *(int *)data * tensor);
+  return 0;
+}
+
+static int fill_nothing(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                        struct ms_error *error) {
+  return begin > 0 ? ms_error_set(error, MS_EINPUT, "no values") : 0;
 }
 
 static void check_written(void) {
@@ -196,6 +203,11 @@ static void check_written(void) {
   check_ok(ms_safetensors_write_with(scratch_path("w"), tensors, 5, metadata, fill_ramp, &factor, &error) ==
                0,
            "a file is written");
+  check_ok(ms_safetensors_write_with(scratch_path("w"), tensors, 5, metadata, fill_nothing, NULL, &error) ==
+                   MS_EINPUT &&
+               !strcmp(error.message, "no values"),
+           "values that cannot be made are no file");
+  memset(&error, 0, sizeof error);
   if (ms_safetensors_open(&file, scratch_path("w"), &error) < 0) {
     check_ok(0, "it opens: %s", error.message);
     return;
