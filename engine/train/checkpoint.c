@@ -55,11 +55,37 @@ static int64_t newest(const char *output, int64_t limit) {
   return best;
 }
 
-static void sync_folder(const char *folder) {
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0) {
-    fsync(fd);
-    close(fd);
+/* 0 or MS_EOUTPUT; a folder that cannot be synced at all is no error. */
+static int sync_folder(const char *folder, struct ms_error *error) {
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
+  if (fd < 0)
+    return 0;
+  if (fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
+    code = ms_error_set(error, MS_EOUTPUT, "cannot write \"%.400s\": %s", folder, strerrordesc_np(errno));
+  close(fd);
+  return code;
+}
+
+/* Gives the folder its name. One that has it, of the same step and saved before a stop, changes places with
+ * it, so that there is never none. */
+static int put_in_place(const char *unfinished, const char *final, struct ms_error *error) {
+  if (renameat2(AT_FDCWD, unfinished, AT_FDCWD, final, RENAME_EXCHANGE) == 0) {
+    remove_folder(unfinished);
+    return 0;
+  }
+  if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) /* a file system that cannot exchange */
+    remove_folder(final);
+  if (rename(unfinished, final) < 0)
+    return ms_error_set(error, MS_EOUTPUT, "cannot rename \"%s\": %s", unfinished, strerrordesc_np(errno));
+  return 0;
+}
+
+static void remove_older(const char *output, int64_t step, int keep) {
+  char folder[1250];
+  for (int i = 1; (step = newest(output, step)) >= 0; i++) {
+    snprintf(folder, sizeof folder, "%s/checkpoints/step-%06lld", output, (long long)step);
+    if (i >= keep)
+      remove_folder(folder);
   }
 }
 
@@ -90,7 +116,6 @@ static int write_state(const char *folder, const struct ms_checkpoint *checkpoin
 int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint,
                        const struct ms_checkpoint_state *state, int keep, struct ms_error *error) {
   char parent[1200], unfinished[1250], final[1250], path[1400];
-  int64_t limit = INT64_MAX;
   uint64_t sum = 0;
   int code;
   snprintf(parent, sizeof parent, "%s/checkpoints", output);
@@ -105,25 +130,18 @@ int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoin
   code = state->save(state->data, path, &sum, error);
   if (code == 0)
     code = write_state(unfinished, checkpoint, sum, error);
+  if (code == 0)
+    code = sync_folder(unfinished, error);
+  if (code == 0)
+    code = put_in_place(unfinished, final, error);
   if (code < 0) {
     remove_folder(unfinished);
     return code;
   }
-  sync_folder(unfinished);
-  remove_folder(final); /* the same step, saved before a stop */
-  if (rename(unfinished, final) < 0)
-    return ms_error_set(error, MS_EOUTPUT, "cannot rename \"%s\": %s", unfinished, strerror(errno));
-  sync_folder(parent);
-  for (int i = 0;; i++) {
-    limit = newest(output, limit);
-    if (limit < 0)
-      break;
-    if (i >= (keep > 0 ? keep : 1)) {
-      snprintf(path, sizeof path, "%s/step-%06lld", parent, (long long)limit);
-      remove_folder(path);
-    }
-  }
-  return 0;
+  code = sync_folder(parent, error);
+  if (code == 0) /* before that the new one may not outlive a crash */
+    remove_older(output, checkpoint->step, keep);
+  return code;
 }
 
 static int read_state(const char *folder, struct ms_checkpoint *checkpoint, uint64_t *sum,
@@ -185,7 +203,10 @@ static void set_aside(const char *output, const int64_t *steps, int count, int64
   for (int i = 0; i < count; i++) {
     snprintf(from, sizeof from, "%s/checkpoints/step-%06lld", output, (long long)steps[i]);
     snprintf(to, sizeof to, "%s/checkpoints/damaged-%06lld", output, (long long)steps[i]);
-    rename(from, to);
+    if (rename(from, to) < 0 && (errno == ENOTEMPTY || errno == EEXIST)) { /* of an earlier time */
+      remove_folder(to);
+      rename(from, to);
+    }
   }
   snprintf(message, sizeof message,
            "the checkpoint of step %lld cannot be used (%.500s): going on from step %lld",
@@ -201,7 +222,10 @@ int ms_checkpoint_load(const char *output, struct ms_checkpoint *checkpoint,
                        struct ms_error *error) {
   struct ms_error first = {0};
   int64_t step = INT64_MAX, damaged[MOST_DAMAGED];
+  char unfinished[1250];
   int count = 0;
+  snprintf(unfinished, sizeof unfinished, "%s/checkpoints/unfinished", output);
+  remove_folder(unfinished); /* of a program that was killed */
   while ((step = newest(output, step)) >= 0 && count < MOST_DAMAGED) {
     struct ms_error why = {0};
     char folder[1250];

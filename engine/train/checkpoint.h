@@ -20,7 +20,7 @@ struct ms_checkpoint_state {
   int (*load)(void *data, const char *path, uint64_t sum, struct ms_error *error);
 };
 
-/* Saves and removes all but the newest `keep` checkpoints. MS_EOUTPUT. */
+/* Saves, and removes all older ones but `keep` with this one. MS_EOUTPUT: those that were there stand. */
 int ms_checkpoint_save(const char *output, const struct ms_checkpoint *checkpoint,
                        const struct ms_checkpoint_state *state, int keep, struct ms_error *error);
 /* Loads the newest that is whole. One that is damaged is told to hooks->log, set aside under the name

@@ -67,16 +67,23 @@ static int cancelled(struct loop *loop) {
   return asked;
 }
 
-/* Work that writes, done again once there is room where it failed for want of it: a full disk is no reason to
- * lose a run. */
+/* Work that writes, done again once there is room where it failed for want of it, and once more where there
+ * is room (by now): a disk's moment is no reason to lose a run. */
 static int patiently(struct loop *loop, int (*work)(struct loop *loop, struct ms_error *error),
                      uint64_t bytes, struct ms_error *error) {
-  for (;;) {
+  for (int tries = 0;;) {
     struct ms_error why = {0};
     int code = ms_group_agree(loop->group, work(loop, &why), &why),
-        lacks = code == MS_EOUTPUT && ms_disk_lacks(loop->job->output, bytes);
-    if (code != MS_EOUTPUT || !(ms_group_most(loop->group, lacks) > 0))
+        lacks = code == MS_EOUTPUT && ms_disk_lacks(loop->job->output, bytes),
+        full = code == MS_EOUTPUT && ms_group_most(loop->group, lacks) > 0;
+    char message[640];
+    if (code != MS_EOUTPUT || (!full && ++tries > 1))
       return code < 0 ? ms_error_set(error, code, "%s", why.message) : code;
+    if (!full) {
+      snprintf(message, sizeof message, "%s; it is tried once more", why.message);
+      log_line(loop, MS_LOG_WARNING, message);
+      continue;
+    }
     code = lacks ? ms_disk_wait(loop->job->output, bytes, loop->asked, error) : 0;
     code = ms_group_agree(loop->group, code, error);
     if (code < 0)

@@ -26,12 +26,14 @@ int ms_metrics_file_open(struct ms_metrics_file *metrics, const char *path, int6
                          struct ms_error *error) {
   FILE *file = fopen(path, "r+e");
   long end;
-  if (!file)
+  if (!file && errno == ENOENT)
     file = fopen(path, "w+e");
   metrics->file = file;
   if (!file)
-    return ms_error_set(error, MS_EOUTPUT, "cannot write \"%s\": %s", path, strerror(errno));
+    return ms_error_set(error, MS_EOUTPUT, "cannot write \"%s\": %s", path, strerrordesc_np(errno));
   end = step > 0 ? kept_bytes(file, step) : 0;
+  if (ferror(file)) /* what cannot be read is not cut off */
+    return ms_error_set(error, MS_EINPUT, "cannot read \"%s\": %s", path, strerrordesc_np(errno));
   if (ftruncate(fileno(file), end) < 0 || fseek(file, end, SEEK_SET) < 0 ||
       (end == 0 && fputs(HEADER, file) < 0))
     return ms_error_set(error, MS_EOUTPUT, "cannot write \"%s\": %s", path, strerror(errno));
