@@ -53,6 +53,7 @@ static int open_part(const char *part) {
       if (ftruncate(fd, 0) == 0)
         return fd;
       number = errno;
+      unlink(part);
       close(fd);
       return -number;
     }

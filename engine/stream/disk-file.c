@@ -1,5 +1,6 @@
 #include "stream/disk-file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,6 +32,19 @@ int ms_disk_file_open(struct ms_disk_file *file, const char *folder, int64_t byt
                         ms_format_bytes((double)bytes, size, sizeof size), folder, strerrordesc_np(failed));
   }
   return 0;
+}
+
+void ms_disk_file_sweep(const char *folder) {
+  char path[1400];
+  struct dirent *entry;
+  DIR *dir = opendir(folder);
+  while (dir && (entry = readdir(dir)))
+    if (!strncmp(entry->d_name, "state-", 6) && strlen(entry->d_name) == 12) {
+      snprintf(path, sizeof path, "%.1100s/%.255s", folder, entry->d_name);
+      unlink(path);
+    }
+  if (dir)
+    closedir(dir);
 }
 
 void ms_disk_file_close(struct ms_disk_file *file) {

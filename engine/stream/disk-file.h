@@ -21,6 +21,9 @@ static inline int64_t ms_disk_round(int64_t bytes) {
  * in the middle of a step; it reads as zeros. MS_EOUTPUT: no space (says how much is missing), no such
  * folder. */
 int ms_disk_file_open(struct ms_disk_file *file, const char *folder, int64_t bytes, struct ms_error *error);
+/* Removes what a program that was killed while it made such a file left in the folder, which no other may be
+ * using. */
+void ms_disk_file_sweep(const char *folder);
 void ms_disk_file_close(struct ms_disk_file *file);
 /* All of the bytes or an error: MS_EINPUT (read), MS_EOUTPUT (write). Several threads may read and write at
  * once. */

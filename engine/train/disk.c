@@ -1,6 +1,7 @@
 #include "train/disk.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -45,6 +46,19 @@ int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job 
   return ms_error_set(error, MS_EOUTPUT, "training needs %s on the disk of \"%.300s\"%s, %s are free",
                       ms_format_bytes((double)need, need_text, sizeof need_text), job->output, state_text,
                       ms_format_bytes(room, free_text, sizeof free_text));
+}
+
+int ms_train_disk_explain(const struct ms_train_job *job, int64_t trained, struct ms_error *error) {
+  uint64_t need = ms_train_checkpoint_bytes(trained, job);
+  const struct ms_error why = *error;
+  char need_text[32], free_text[32];
+  double room = free_bytes(job->output);
+  if (room < 0 || room >= (double)need)
+    return why.code;
+  memset(error, 0, sizeof *error);
+  return ms_error_set(error, why.code, "%.200s: %s are free on the disk of \"%.150s\", a checkpoint needs %s",
+                      why.message, ms_format_bytes(room, free_text, sizeof free_text), job->output,
+                      ms_format_bytes((double)need, need_text, sizeof need_text));
 }
 
 int ms_disk_lacks(const char *folder, uint64_t need) {

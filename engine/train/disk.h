@@ -10,6 +10,10 @@ uint64_t ms_train_checkpoint_bytes(int64_t trained, const struct ms_train_job *j
 int ms_train_disk_check(const struct ms_model *model, const struct ms_train_job *job, int64_t trained,
                         uint64_t state, struct ms_error *error);
 
+/* Adds to an MS_EOUTPUT how much is free and how much a checkpoint needs, where that is more. Returns the
+ * code. */
+int ms_train_disk_explain(const struct ms_train_job *job, int64_t trained, struct ms_error *error);
+
 /* 1: the disk of the folder has less than `need` free, so that what could not be written may be written
  * later. */
 int ms_disk_lacks(const char *folder, uint64_t need);

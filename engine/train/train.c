@@ -168,6 +168,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   if (code == 0)
     code = ms_train_loop(&model, &job, &source, &clips, machine, hooks, result, error);
   result->planned_host_bytes = (size_t)fit.host_bytes;
+  if (code == MS_EOUTPUT && fit.trained > 0 && error)
+    code = ms_train_disk_explain(&job, fit.trained, error);
   /* Only what this run began: a folder that was refused belongs to somebody. */
   if (code < 0 && result->steps == 0 && own_output)
     ms_train_output_discard(job.output);

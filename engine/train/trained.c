@@ -51,6 +51,7 @@ static int make_folder(struct ms_trained *t, struct ms_error *error) {
     return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s/state\": %s", t->job->output,
                         strerrordesc_np(why));
   }
+  ms_disk_file_sweep(t->folder);
   return 0;
 }
 
