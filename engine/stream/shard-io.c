@@ -79,13 +79,30 @@ int ms_shard_store_fill(struct ms_shard_store *store, int number, ms_shard_read_
   return code;
 }
 
+/* From elsewhere, each time the same. */
+static int read_again(struct ms_shard_store *store, int number, uint16_t *weights, struct ms_error *error) {
+  struct ms_shard *shard = ms_shard_store_at(store, number);
+  int code = store->params.read(store->params.read_data, number, weights, error);
+  uint64_t hash = hash_weights(weights, 0, shard->layout.count);
+  if (code == 0 && shard->filled && hash != shard->frozen_hash[0])
+    return ms_error_set(error, MS_EINPUT,
+                        "the weights of layer %d are not those that were read before: the model's file was "
+                        "changed, or the disk is at fault; --resume goes on",
+                        number + 1);
+  if (code == 0) {
+    shard->frozen_hash[0] = hash;
+    shard->filled = 1;
+  }
+  return code;
+}
+
 int ms_shard_read_weights(struct ms_shard_store *store, int number, uint16_t *weights,
                           struct ms_error *error) {
   const struct ms_shard *shard = ms_shard_store_at(store, number);
   int64_t ranges[2][2];
   int code;
   if (store->params.read)
-    return store->params.read(store->params.read_data, number, weights, error);
+    return read_again(store, number, weights, error);
   code = transfer_weights(shard, 0, 0, shard->layout.count, weights, error);
   if (code < 0)
     return code;
