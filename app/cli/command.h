@@ -19,7 +19,7 @@ extern const struct msa_command msa_command_generate, msa_command_train, msa_com
     msa_command_inspect, msa_command_render_scenes, msa_command_export, msa_command_bench, msa_command_plan,
     msa_command_studio;
 
-/* Set by the first SIGINT or SIGTERM; a second one ends the program at once. */
+/* Set by the first SIGINT or SIGTERM; a second SIGINT ends the program at once. */
 const atomic_int *msa_cancel_flag(void);
 /* 130 or 143 after such a signal, else `status`. */
 int msa_signal_status(int status);

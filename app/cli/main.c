@@ -17,10 +17,12 @@ static const struct msa_command *const commands[] = {
 /* The one thing that a signal handler can reach. */
 static atomic_int cancel_signal;
 
+/* Who presses the keys twice wants it to end now. SIGTERM comes twice where a launcher tells both a program
+ * and its group, and must not cost what is being saved: who insists has SIGKILL. */
 static void cancel_handler(int number) {
   if (number == SIGUSR1) /* what launchers of many processes pass on, or send before the time is over */
     number = SIGTERM;
-  if (atomic_exchange(&cancel_signal, number))
+  if (atomic_exchange(&cancel_signal, number) && number == SIGINT)
     _exit(128 + number);
 }
 
