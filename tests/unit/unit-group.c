@@ -1,23 +1,13 @@
 /* What ranks do together, with threads in the place of processes: sums come to who owns them, weights to all,
  * in any number of ranks, also where some own nothing; one failure is everybody's. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/group.h"
 #include "harness.h"
-
-#define MOST 5
-
-/* Where the threads meet: each shows what it has, and looks at what the others show. */
-struct meeting {
-  pthread_barrier_t barrier;
-  const void *shown[MOST];
-};
+#include "thread-group.h"
 
 struct member {
-  struct ms_group group;
-  struct meeting *meeting;
+  struct ms_group *group;
   int64_t all;
   float *gradient, *own;
   uint16_t *weights;
@@ -26,52 +16,6 @@ struct member {
   double most;
 };
 
-static void show(const struct member *m, const void *what) {
-  m->meeting->shown[m->group.rank] = what;
-  pthread_barrier_wait(&m->meeting->barrier);
-}
-
-static void part(const struct member *m) {
-  pthread_barrier_wait(&m->meeting->barrier);
-}
-
-static void reduce_scatter(void *data, const float *values, float *own, int block) {
-  const struct member *m = data;
-  show(m, values);
-  for (int i = 0; i < block; i++) {
-    own[i] = 0;
-    for (int r = 0; r < m->group.size; r++)
-      own[i] += ((const float *)m->meeting->shown[r])[(size_t)m->group.rank * block + i];
-  }
-  part(m);
-}
-
-static void all_gather(void *data, uint16_t *values, const int *counts, const int *places) {
-  const struct member *m = data;
-  show(m, values);
-  for (int r = 0; r < m->group.size; r++)
-    if (r != m->group.rank)
-      memcpy(values + places[r], (const uint16_t *)m->meeting->shown[r] + places[r],
-             (size_t)counts[r] * sizeof *values);
-  part(m);
-}
-
-static void all_gather_doubles(void *data, const double *mine, int count, double *all) {
-  const struct member *m = data;
-  show(m, mine);
-  for (int r = 0; r < m->group.size; r++)
-    memcpy(all + (size_t)r * count, m->meeting->shown[r], (size_t)count * sizeof *all);
-  part(m);
-}
-
-static void broadcast(void *data, void *bytes, int count, int root) {
-  const struct member *m = data;
-  show(m, bytes);
-  if (m->group.rank != root)
-    memcpy(bytes, m->meeting->shown[root], (size_t)count);
-  part(m);
-}
-
 static float gradient_at(int rank, int64_t i) {
   return (float)((i * 7 + rank * 13) % 251) - 100; /* whole, so that sums are exact */
 }
@@ -79,16 +23,15 @@ static float gradient_at(int rank, int64_t i) {
 static void *work(void *data) {
   struct member *m = data;
   int64_t first, owned;
-  m->group.data = m;
-  ms_group_share(&m->group, m->all, &first, &owned);
-  ms_group_reduce(&m->group, m->gradient, m->all, m->own + first);
+  ms_group_share(m->group, m->all, &first, &owned);
+  ms_group_reduce(m->group, m->gradient, m->all, m->own + first);
   for (int64_t i = first; i < first + owned; i++)
     m->weights[i] = (uint16_t)(i * 31);
-  ms_group_gather(&m->group, m->weights, m->all);
-  m->most = ms_group_most(&m->group, m->group.rank == 1 ? 5 : 2);
-  if (m->group.rank == 1)
+  ms_group_gather(m->group, m->weights, m->all);
+  m->most = ms_group_most(m->group, m->group->rank == 1 ? 5 : 2);
+  if (m->group->rank == 1)
     m->code = ms_error_set(&m->error, MS_EINPUT, "this rank failed");
-  m->code = ms_group_agree(&m->group, m->code, &m->error);
+  m->code = ms_group_agree(m->group, m->code, &m->error);
   return NULL;
 }
 
@@ -96,7 +39,7 @@ static void check_sums(const struct member *members, int size) {
   int64_t wrong = 0, owned_by_all = 0, all = members[0].all;
   int weights = 0;
   for (int r = 0; r < size; r++) {
-    int64_t first, owned, share = ms_group_share(&members[r].group, all, &first, &owned);
+    int64_t first, owned, share = ms_group_share(members[r].group, all, &first, &owned);
     owned_by_all += owned;
     wrong += share % MS_GROUP_ALIGN != 0;
     for (int64_t i = first; i < first + owned; i++) {
@@ -115,44 +58,32 @@ static void check_sums(const struct member *members, int size) {
 
 static void check_group(int size, int64_t all, int in_place) {
   struct member *members = calloc((size_t)size, sizeof *members);
-  struct meeting meeting = {0};
-  pthread_t threads[MOST];
+  struct thread_group group;
   int same = 1;
-  pthread_barrier_init(&meeting.barrier, NULL, (unsigned)size);
+  thread_group_open(&group, size);
   for (int r = 0; r < size; r++) {
     struct member *m = &members[r];
-    m->group = (struct ms_group){.rank = r,
-                                 .size = size,
-                                 .reduce_scatter = reduce_scatter,
-                                 .all_gather = all_gather,
-                                 .all_gather_doubles = all_gather_doubles,
-                                 .broadcast = broadcast};
-    m->meeting = &meeting;
+    m->group = &group.ranks[r];
     m->all = all;
     m->gradient = malloc((size_t)(all + MS_GROUP_ALIGN) * sizeof *m->gradient);
     m->own = in_place ? m->gradient : calloc((size_t)(all + MS_GROUP_ALIGN), sizeof *m->own);
     m->weights = calloc((size_t)all + 1, sizeof *m->weights);
     for (int64_t i = 0; i < all; i++)
       m->gradient[i] = gradient_at(r, i);
-    ms_group_take_memory(&m->group, NULL);
   }
-  for (int r = 0; r < size; r++)
-    pthread_create(&threads[r], NULL, work, &members[r]);
-  for (int r = 0; r < size; r++)
-    pthread_join(threads[r], NULL);
+  thread_group_run(&group, work, members, sizeof *members);
   check_sums(members, size);
   for (int r = 0; r < size; r++)
     same &= members[r].most == 5 && members[r].code == MS_EINPUT && members[r].error.code == MS_EINPUT &&
             !strcmp(members[r].error.message, "this rank failed");
   check_ok(same, "%d ranks know of the greatest number, and what failed on one", size);
   for (int r = 0; r < size; r++) {
-    ms_group_give_memory(&members[r].group);
     if (!in_place)
       free(members[r].own);
     free(members[r].gradient);
     free(members[r].weights);
   }
-  pthread_barrier_destroy(&meeting.barrier);
+  thread_group_close(&group);
   free(members);
 }
 
