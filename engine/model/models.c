@@ -293,11 +293,55 @@ static int add_small_parts(json_t *root, struct ms_error *error) {
              : 0;
 }
 
+/* Random weights are made while they are written, so that a model larger than memory can be. */
+struct starting {
+  const struct ms_params *params;
+  uint64_t seed;
+  struct ms_pool *pool;
+  const struct ms_hooks *hooks;
+  int tensor;
+  int64_t begin, count;
+  uint16_t *out;
+};
+
+#define STARTED 16384 /* values that one task makes */
+
+static void start_task(void *data, int64_t task, void *scratch) {
+  const struct starting *s = data;
+  int64_t at = task * STARTED, n = s->count - at < STARTED ? s->count - at : STARTED;
+  ms_params_start_part(s->params, s->tensor, s->seed, MSK_BF16, s->begin + at, n, s->out + at);
+}
+
+static int fill_started(void *data, int tensor, int64_t begin, int64_t count, void *out,
+                        struct ms_error *error) {
+  struct starting *s = data;
+  s->tensor = tensor;
+  s->begin = begin;
+  s->count = count;
+  s->out = out;
+  ms_pool_run(s->pool, start_task, s, (count + STARTED - 1) / STARTED);
+  if (s->hooks && s->hooks->cancel && atomic_load(s->hooks->cancel))
+    return ms_error_set(error, MS_ECANCELLED, "stopped while the model's weights were made");
+  return 0;
+}
+
+static int write_part(struct ms_model *model, unsigned part, struct ms_pool *pool, uint64_t seed,
+                      const char *to, const struct ms_hooks *hooks, struct ms_error *error) {
+  struct starting starting = {.seed = seed + part, .pool = pool, .hooks = hooks};
+  char path[2048];
+  starting.params = part == MS_MODEL_DIT     ? ms_dit_params(model->dit)
+                    : part == MS_MODEL_CODEC ? ms_codec_params(model->codec)
+                                             : ms_text_params(model->text);
+  snprintf(path, sizeof path, "%s/%s", to, ms_model_part_file(part));
+  return ms_params_save_filled(starting.params, fill_started, &starting, path, error);
+}
+
 int ms_model_create(const char *config, const char *to, uint64_t seed, const struct ms_machine *machine,
                     const struct ms_hooks *hooks, struct ms_error *error) {
   static const unsigned parts[] = {MS_MODEL_DIT, MS_MODEL_CODEC, MS_MODEL_TEXT};
   struct ms_compute compute = {0};
   struct ms_model model = {0};
+  struct ms_pool *pool = NULL;
   json_t *root = read_config(config, machine->data_folder, error);
   int code = root ? make_folder(to, error) : error ? error->code : MS_EINPUT;
   if (code < 0) {
@@ -313,18 +357,11 @@ int ms_model_create(const char *config, const char *to, uint64_t seed, const str
     code = ms_model_read(&model, to, error);
   if (code == 0)
     code = ms_model_open_root(&model, &compute, model.root, MS_MODEL_ALL, error);
-  for (int i = 0; i < 3 && code == 0; i++) {
-    struct ms_params *params = parts[i] == MS_MODEL_DIT     ? ms_dit_params(model.dit)
-                               : parts[i] == MS_MODEL_CODEC ? ms_codec_params(model.codec)
-                                                            : ms_text_params(model.text);
-    char path[2048];
-    code = ms_params_allocate(params, MSK_BF16, error);
-    if (code < 0)
-      break;
-    ms_params_randomize(params, seed + parts[i]);
-    snprintf(path, sizeof path, "%s/%s", to, ms_model_part_file(parts[i]));
-    code = ms_params_save(params, path, NULL, error);
-  }
+  if (code == 0)
+    code = ms_pool_open(&pool, machine->threads, error);
+  for (int i = 0; i < 3 && code == 0; i++)
+    code = write_part(&model, parts[i], pool, seed, to, hooks, error);
+  ms_pool_close(&pool);
   ms_model_release(&model);
   json_decref(root);
   if (code < 0)

@@ -173,6 +173,19 @@ int ms_params_save(const struct ms_params *params, const char *path, const char 
   return code;
 }
 
+int ms_params_save_filled(const struct ms_params *params, ms_tensor_fill_fn fill, void *data,
+                          const char *path, struct ms_error *error) {
+  struct ms_tensor_out *tensors = outline(params, path, error);
+  int code;
+  if (!tensors)
+    return MS_ENOMEM;
+  for (int i = 0; i < params->count; i++)
+    tensors[i].dtype = MS_DTYPE_BF16;
+  code = ms_safetensors_write_with(path, tensors, params->count, NULL, fill, data, error);
+  free(tensors);
+  return code;
+}
+
 int ms_params_save_values(const struct ms_params *params, const float *values, enum ms_dtype dtype,
                           const char *path, const char *const *metadata, struct ms_error *error) {
   struct ms_tensor_out *tensors = outline(params, path, error);

@@ -15,6 +15,10 @@ int ms_params_read(const struct ms_params *params, int index, struct ms_safetens
 /* Writes all parameters in their own type (F32 or BF16). metadata as in ms_safetensors_write. MS_EOUTPUT. */
 int ms_params_save(const struct ms_params *params, const char *path, const char *const *metadata,
                    struct ms_error *error);
+/* Writes what `fill` makes of each parameter (ms_safetensors_write_with: tensor is the parameter's number),
+ * as bf16; params->data is not touched. MS_EOUTPUT, or what fill returned. */
+int ms_params_save_filled(const struct ms_params *params, ms_tensor_fill_fn fill, void *data,
+                          const char *path, struct ms_error *error);
 /* Writes `values` (params->total float32, at the parameters' offsets), for example an average of the weights,
  * as dtype: MS_DTYPE_F32, or MS_DTYPE_BF16 rounded to nearest even. Only the shapes of params are used.
  * MS_EOUTPUT. */

@@ -57,11 +57,18 @@ int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_e
   return 0;
 }
 
-void ms_params_start(const struct ms_params *params, int i, uint64_t seed, enum msk_type type, void *out) {
+/* Random numbers that one element takes. */
+static uint64_t draws(enum ms_param_start start) {
+  return start == MS_START_FAN_IN || start == MS_START_NORMAL ? 2 : start == MS_START_UNIFORM_FAN_IN;
+}
+
+void ms_params_start_part(const struct ms_params *params, int i, uint64_t seed, enum msk_type type,
+                          int64_t begin, int64_t count, void *out) {
   const struct ms_param *param = &params->list[i];
   double fan_in = param->ndim > 1 ? (double)(param->count / param->dims[0]) : 1;
-  struct ms_random random = {.seed = seed, .stream = (uint64_t)i + 1};
-  for (int64_t j = 0; j < param->count; j++) {
+  struct ms_random random = {
+      .seed = seed, .stream = (uint64_t)i + 1, .position = (uint64_t)begin * draws(param->start)};
+  for (int64_t j = begin; j < begin + count; j++) {
     double value = 0;
     switch (param->start) {
     case MS_START_ZERO:
@@ -83,10 +90,14 @@ void ms_params_start(const struct ms_params *params, int i, uint64_t seed, enum 
     if (param->start_gates && j / param->start_gates % 3 == 2)
       value += 1;
     if (type == MSK_F32)
-      ((float *)out)[j] = (float)value;
+      ((float *)out)[j - begin] = (float)value;
     else
-      ((uint16_t *)out)[j] = msk_f32_to_bf16((float)value);
+      ((uint16_t *)out)[j - begin] = msk_f32_to_bf16((float)value);
   }
+}
+
+void ms_params_start(const struct ms_params *params, int i, uint64_t seed, enum msk_type type, void *out) {
+  ms_params_start_part(params, i, seed, type, 0, params->list[i].count, out);
 }
 
 void ms_params_randomize(struct ms_params *params, uint64_t seed) {

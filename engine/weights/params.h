@@ -60,6 +60,9 @@ int ms_params_allocate(struct ms_params *params, enum msk_type type, struct ms_e
 void ms_params_randomize(struct ms_params *params, uint64_t seed);
 /* The same for parameter i alone, as `type` into out [its count]; params->data is not touched. */
 void ms_params_start(const struct ms_params *params, int i, uint64_t seed, enum msk_type type, void *out);
+/* Its elements begin .. begin + count - 1 into out [count]: any part can be made alone, by any thread. */
+void ms_params_start_part(const struct ms_params *params, int i, uint64_t seed, enum msk_type type,
+                          int64_t begin, int64_t count, void *out);
 const struct ms_param *ms_params_find(const struct ms_params *params, const char *name);
 /* The last parameter that starts at or before element `at` of the flat array. */
 int ms_params_index(const struct ms_params *params, int64_t at);
