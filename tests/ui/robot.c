@@ -190,10 +190,21 @@ static int press(AtspiAccessible *widget) {
   return done;
 }
 
+static int is_sensitive(AtspiAccessible *widget) {
+  AtspiStateSet *states = atspi_accessible_get_state_set(widget);
+  const int yes = states && atspi_state_set_contains(states, ATSPI_STATE_SENSITIVE);
+  g_clear_object(&states);
+  return yes;
+}
+
+/* A press on what cannot be pressed yet would be lost. */
 int robot_press_in(AtspiAccessible *root, const char *role, const char *name, double seconds) {
+  const double end = robot_now() + seconds;
   AtspiAccessible *widget = robot_find_in(root, role, name, seconds);
   if (!widget)
     return missing("press", role, name);
+  while (!is_sensitive(widget) && robot_now() < end)
+    robot_sleep(.1);
   const int status = press(widget);
   g_object_unref(widget);
   return status;

@@ -17,6 +17,17 @@ static char *times(struct robot *r) {
   return text;
 }
 
+/* The same once it differs from `other`, or is the same as it; after some seconds as it is. */
+static char *times_when(struct robot *r, const char *other, int same) {
+  char *text = times(r);
+  for (int i = 0; i < 100 && other && text && (strcmp(text, other) == 0) != same; i++) {
+    robot_sleep(.1);
+    g_free(text);
+    text = times(r);
+  }
+  return text;
+}
+
 static void first_clip(struct scene *scene) {
   struct robot *r = &scene->robot;
   char path[400];
@@ -26,16 +37,16 @@ static void first_clip(struct scene *scene) {
   scene_picture(scene, "create-done-light");
 
   scene_step(robot_press(r, "push button", "Pause", 10), "the clip plays, and stops");
+  AtspiAccessible *stopped = robot_find(r, "push button", "Play", 10);
+  g_clear_object(&stopped);
   robot_sleep(.5);
   char *before = times(r);
   scene_step(robot_press(r, "push button", "One frame on", 3), "one frame on");
-  robot_sleep(.5);
-  char *after = times(r);
+  char *after = times_when(r, before, 0);
   check_ok(before && after && strcmp(before, after) != 0, "the frame number moves (%s, then %s)", before,
            after);
   scene_step(robot_press(r, "push button", "One frame back", 3), "one frame back");
-  robot_sleep(.5);
-  char *again = times(r);
+  char *again = times_when(r, before, 1);
   check_ok(before && again && !strcmp(before, again), "and comes back (%s, then %s)", before, again);
   g_free(before);
   g_free(after);
@@ -73,6 +84,11 @@ static int export(struct scene *scene, char path[400]) {
 static void check_field(struct robot *r, const char *name, const char *want) {
   AtspiAccessible *entry = robot_find(r, "text", name, 5);
   char *text = entry ? robot_text(entry) : NULL;
+  for (int i = 0; i < 100 && text && strcmp(text, want); i++) {
+    robot_sleep(.1);
+    g_free(text);
+    text = robot_text(entry);
+  }
   check_ok(text && !strcmp(text, want), "%s is there again: %s", name, text ? text : "none");
   g_free(text);
   g_clear_object(&entry);
@@ -118,9 +134,9 @@ static void drop_bad(struct scene *scene) {
     }
   }
   scene_step(scene_drop(scene, path[0]), "drop a file that is no clip");
-  AtspiAccessible *first = robot_find(r, "label", "*bad-one.mp4*", 5);
+  AtspiAccessible *first = robot_find(r, "label", "*bad-one.mp4*", 15);
   scene_step(scene_drop(scene, path[1]), "and another");
-  AtspiAccessible *second = robot_find(r, "label", "*bad-two.mp4*", 5);
+  AtspiAccessible *second = robot_find(r, "label", "*bad-two.mp4*", 15);
   check_ok(first && second && robot_gone(r, "label", "*bad-one.mp4*", 2), "only the last one is told of");
   g_clear_object(&first);
   g_clear_object(&second);

@@ -1,7 +1,9 @@
 #include "studio.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,8 @@ void scene_begin(struct scene *scene, int argc, char **argv) {
   snprintf(scene->report, sizeof scene->report, "%s/report", scene->home);
   check_begin(1, argv);
   atspi_init();
+  /* A press that was not answered in time would be made once more. */
+  atspi_set_timeout(20000, 30000);
 }
 
 int scene_start(struct scene *scene, const char *language, int dark, const char *argument) {
@@ -124,21 +128,43 @@ int scene_create(struct scene *scene, const char *prompt, double seconds) {
   return 0;
 }
 
-int scene_drop(struct scene *scene, const char *file) {
+/* Waits until it can be dragged from. */
+static int start_source(struct scene *scene, const char *file) {
+  int words[2];
+  char ready;
+  if (pipe2(words, O_CLOEXEC))
+    return -1;
+  scene->drag = fork();
   if (scene->drag == 0) {
-    scene->drag = fork();
-    if (scene->drag == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      execl(scene->drag_source, scene->drag_source, file, "1300", "100", (char *)NULL);
-      _exit(127);
-    }
-    robot_sleep(2);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(words[1], STDOUT_FILENO);
+    execl(scene->drag_source, scene->drag_source, file, "1300", "100", (char *)NULL);
+    _exit(127);
   }
-  const int status = robot_drag(1350, 150, 500, 400);
-  robot_sleep(2); /* the file is asked for after it was let go */
-  kill(scene->drag, SIGKILL);
-  waitpid(scene->drag, NULL, 0);
-  scene->drag = 0;
+  close(words[1]);
+  struct pollfd source = {.fd = words[0], .events = POLLIN};
+  const int status = poll(&source, 1, 30000) == 1 && read(words[0], &ready, 1) == 1 ? 0 : -1;
+  close(words[0]);
+  robot_sleep(.5);
+  return status;
+}
+
+int scene_drop(struct scene *scene, const char *file) {
+  int status = start_source(scene, file);
+  if (status == 0)
+    status = robot_drag(1350, 150, 500, 400);
+  /* The file is asked for after it was let go; then the source ends by itself. */
+  const double end = robot_now() + 20;
+  while (scene->drag > 0 && robot_now() < end) {
+    if (waitpid(scene->drag, NULL, WNOHANG) == scene->drag)
+      scene->drag = 0;
+    robot_sleep(.1);
+  }
+  if (scene->drag > 0) {
+    kill(scene->drag, SIGKILL);
+    waitpid(scene->drag, NULL, 0);
+    scene->drag = 0;
+  }
   return status;
 }
 
