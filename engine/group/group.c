@@ -200,6 +200,7 @@ int ms_group_agree(struct ms_group *g, int code, struct ms_error *error) {
   code = (int)g->codes[first];
   if (g->rank == first || !error)
     return code;
-  error->code = 0;
-  return ms_error_set(error, code, "%s", said.message);
+  memset(error, 0, sizeof *error);
+  return first == 0 ? ms_error_set(error, code, "%s", said.message)
+                    : ms_error_set(error, code, "rank %d: %.480s", first, said.message);
 }

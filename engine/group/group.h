@@ -54,6 +54,6 @@ void ms_group_reduce(struct ms_group *group, const float *gradient, int64_t all,
 void ms_group_gather(struct ms_group *group, uint16_t *values, int64_t all);
 /* The greatest of a number that each rank has; alone: its own. */
 double ms_group_most(struct ms_group *group, double mine);
-/* All ranks get the code of the first of them that failed, with its message; 0 if none did. Alone, or torn:
- * what is given. error may be NULL. */
+/* All ranks get the code of the first of them that failed, with its message and number; 0 if none did. Alone,
+ * or torn: what is given. error may be NULL. */
 int ms_group_agree(struct ms_group *group, int code, struct ms_error *error);

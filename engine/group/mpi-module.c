@@ -74,6 +74,8 @@ const char *ms_group_module_open(struct ms_group *group) {
   int given = 0;
   if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS)
     return "MPI cannot be started";
+  if (given < MPI_THREAD_FUNNELED)
+    return "its MPI library cannot be used by a program with threads";
   MPI_Comm_rank(MPI_COMM_WORLD, &group->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &group->size);
   count_neighbours(group);

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "ms-models.h"
 #include "msk-cpu.h"
+#include "stream/disk-file.h"
 #include "train/checkpoint.h"
 #include "train/disk.h"
 #include "train/loop.h"
@@ -75,6 +76,13 @@ static void take_part(struct ms_machine *machine) {
   machine->host_memory = budget; /* one budget from the start to the end */
 }
 
+/* Before any rank makes working files there. */
+static void sweep_state(const char *output) {
+  char folder[1200];
+  snprintf(folder, sizeof folder, "%s/state", output);
+  ms_disk_file_sweep(folder);
+}
+
 /* The batches of a step are those of all ranks. */
 static int share_batches(struct ms_train_job *job, const struct ms_group *group, struct ms_error *error) {
   int ranks = ms_group_size(group);
@@ -124,6 +132,8 @@ int ms_train(const struct ms_train_job *asked, const struct ms_clip_source *give
   if (code == 0 && first)
     code = ms_train_output_open(job.output, job.resume, &lock, error);
   own_output = code == 0 && !job.resume && first;
+  if (code == 0 && group && first)
+    sweep_state(job.output);
   if (code == 0 && job.resume && ms_checkpoint_newest(job.output) > job.steps)
     code = ms_train_refuse_steps(&job, ms_checkpoint_newest(job.output), error);
   if (code == 0 && given)

@@ -51,7 +51,8 @@ static int make_folder(struct ms_trained *t, struct ms_error *error) {
     return ms_error_set(error, MS_EOUTPUT, "cannot make the folder \"%s/state\": %s", t->job->output,
                         strerrordesc_np(why));
   }
-  ms_disk_file_sweep(t->folder);
+  if (!t->group) /* of a group the first rank has done it before the others came here */
+    ms_disk_file_sweep(t->folder);
   return 0;
 }
 

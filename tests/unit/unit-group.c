@@ -75,7 +75,7 @@ static void check_group(int size, int64_t all, int in_place) {
   check_sums(members, size);
   for (int r = 0; r < size; r++)
     same &= members[r].most == 5 && members[r].code == MS_EINPUT && members[r].error.code == MS_EINPUT &&
-            !strcmp(members[r].error.message, "this rank failed");
+            !strcmp(members[r].error.message, r == 1 ? "this rank failed" : "rank 1: this rank failed");
   check_ok(same, "%d ranks know of the greatest number, and what failed on one", size);
   for (int r = 0; r < size; r++) {
     if (!in_place)
