@@ -268,7 +268,12 @@ static int train_step(struct loop *loop, struct ms_error *error) {
                                          .seconds = ms_seconds() - began,
                                          .tokens = tokens,
                                          .flops = flops};
+  loop->step.state_bytes = (double)loop->trained.placement.disk_bytes;
   ms_streamer_stats(loop->trained.streamer, &loop->step.lanes);
+  if (loop->result->steps == 1) {
+    loop->step.layers = loop->trained.placement.params.layers;
+    loop->step.disk_layers = loop->step.layers - loop->trained.placement.host_layers;
+  }
   if (loop->feed.held_out.items && (due(job->validate_every, loop->at.step) || loop->at.step == job->steps))
     code = look(loop, &validation, error);
   loop->step.validation_loss = validation;

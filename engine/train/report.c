@@ -54,8 +54,12 @@ void ms_train_report(const struct ms_hooks *hooks, const struct ms_train_figures
     metrics[n++] = (struct ms_metric){"waited_seconds", f->lanes.waited};
     metrics[n++] = (struct ms_metric){"read_bytes", f->lanes.bytes[MS_LANE_READ]};
     metrics[n++] = (struct ms_metric){"written_bytes", f->lanes.bytes[MS_LANE_WRITE]};
-    if (f->saved)
-      metrics[n++] = (struct ms_metric){"disk_bytes", folder_bytes(output, 0)};
+    if (f->layers) {
+      metrics[n++] = (struct ms_metric){"layers", f->layers};
+      metrics[n++] = (struct ms_metric){"disk_layers", f->disk_layers};
+    }
+    if (f->saved || f->layers)
+      metrics[n++] = (struct ms_metric){"disk_bytes", folder_bytes(output, 0) + f->state_bytes};
     if (isfinite(f->validation_loss))
       metrics[n++] = (struct ms_metric){"validation_loss", f->validation_loss};
     hooks->metrics(hooks->data, f->step, metrics, n);
