@@ -58,5 +58,6 @@ int msa_engine_train_job(const MsaTrainParams *params, struct ms_train_job *job,
   job->height = params->height;
   job->frames = params->frames;
   job->seed = (uint64_t)params->seed;
+  job->moment_bits = params->moment_bits > 0 ? params->moment_bits : job->moment_bits;
   return method_of(params->method, &job->method, error);
 }

@@ -69,6 +69,7 @@ static const struct field train_fields[] = {
     {"seed", F(seed), INT64, 0, WHOLE_MOST},
     {"host_memory", F(host_memory), UINT64, 0, WHOLE_MOST},
     {"threads", F(threads), INT, 0, 4096},
+    {"moment_bits", F(moment_bits), INT, 0, 32},
 };
 #undef F
 

@@ -43,6 +43,7 @@ struct MsaTrainParams {
   gint64 seed;
   guint64 host_memory;
   int threads;
+  int moment_bits; /* 32 or 8; 0: 32 */
 };
 MsaTrainParams *msa_train_params_new(void);
 MsaTrainParams *msa_train_params_copy(const MsaTrainParams *params);

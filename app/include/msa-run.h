@@ -36,12 +36,18 @@ gint64 msa_run_get_step(MsaRun *run);
 gint64 msa_run_get_steps(MsaRun *run);
 double msa_run_get_loss(MsaRun *run);
 /* The names the engine gives: "loss", "smoothed_loss", "validation_loss", "learning_rate", "gradient_norm",
- * "seconds", "tokens_per_second", "model_flops_per_second", "mfu", "host_bytes", "disk_bytes",
- * "exposed_transfer_seconds". Never NULL: an unknown name gives an empty series. The first call starts
- * loading from the store; "changed" follows. Borrowed. */
+ * "seconds", "tokens_per_second", "model_flops_per_second", "mfu", "host_bytes", "disk_bytes"; of the lanes
+ * of each step "compute_seconds", "read_seconds", "write_seconds", "optimizer_seconds", "waited_seconds",
+ * "read_bytes", "written_bytes"; "layers" and "disk_layers" at the first step after a start. Never NULL: an
+ * unknown name gives an empty series. The first call starts loading from the store; "changed" follows.
+ * Borrowed. */
 MsaSeries *msa_run_get_series(MsaRun *run, const char *name);
 /* Of MsaSample, by step; borrowed. */
 GPtrArray *msa_run_get_samples(MsaRun *run);
 /* Writes all curves as CSV (step, one column a name). */
 void msa_run_save_csv_async(MsaRun *run, const char *path, GAsyncReadyCallback callback, gpointer data);
 gboolean msa_run_save_csv_finish(MsaRun *run, GAsyncResult *result, GError **error);
+/* Writes what the lanes did in the last steps before the run ended or rested, as a Chrome trace (JSON).
+ * MSA_ERROR_INPUT: it has not done so yet. */
+void msa_run_save_trace_async(MsaRun *run, const char *path, GAsyncReadyCallback callback, gpointer data);
+gboolean msa_run_save_trace_finish(MsaRun *run, GAsyncResult *result, GError **error);

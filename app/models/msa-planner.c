@@ -14,7 +14,7 @@
 struct bench {
   gatomicrefcount references;
   atomic_int cancel;
-  char *cache, *user_models;
+  char *cache, *user_models, *runs;
   GWeakRef planner;
   GMutex lock; /* guards what follows */
   struct ms_rates rates;
@@ -52,6 +52,7 @@ static void bench_unref(gpointer data) {
     return;
   g_free(bench->cache);
   g_free(bench->user_models);
+  g_free(bench->runs);
   g_weak_ref_clear(&bench->planner);
   g_mutex_clear(&bench->lock);
   g_free(bench);
@@ -63,6 +64,7 @@ static void place_of(struct bench *bench, struct msa_plan_place *place) {
   place->measured = bench->measured;
   g_mutex_unlock(&bench->lock);
   place->user_models = bench->user_models;
+  place->runs = bench->runs;
 }
 
 static void msa_planner_get_property(GObject *object, guint id, GValue *value, GParamSpec *spec) {
@@ -202,6 +204,7 @@ MsaPlanner *msa_planner_new(const struct msa_studio_folders *folders, MsaModels 
   g_weak_ref_init(&bench->planner, planner);
   bench->cache = g_strdup(folders->cache);
   bench->user_models = g_strdup(folders->models);
+  bench->runs = g_strdup(folders->runs);
   msa_rates_stand_in(&bench->rates);
   planner->models = g_object_ref(models);
   g_signal_connect_object(models, "items-changed", G_CALLBACK(models_changed_cb), planner, 0);

@@ -8,6 +8,7 @@
 #include "core/folders.h"
 #include "core/main-thread.h"
 #include "core/words.h"
+#include "ms-system.h"
 
 void msa_rates_stand_in(struct ms_rates *rates) {
   const struct ms_layer_rates any = {.product = 1e11,
@@ -62,6 +63,8 @@ static char *suggestion_label(const struct ms_plan_suggestion *suggestion) {
   case MS_PLAN_FRAMES:
     return g_strdup_printf(g_dngettext(GETTEXT_PACKAGE, "%d frame", "%d frames", (gulong)suggestion->frames),
                            suggestion->frames);
+  case MS_PLAN_MOMENTS:
+    return g_strdup(_("8 bit moments"));
   default:
     return g_strdup_printf(_("Batch of %d"), suggestion->batch);
   }
@@ -88,9 +91,10 @@ static MsaPlan *plan_new(const struct msa_plan_place *place, const struct ms_pla
   return plan;
 }
 
-static MsaPlanSuggestion *suggestion_new(MsaPlan *plan, const struct ms_plan_suggestion *from) {
+/* Takes the label. */
+static MsaPlanSuggestion *suggestion_new(MsaPlan *plan, char *label) {
   MsaPlanSuggestion *suggestion = g_new0(MsaPlanSuggestion, 1);
-  suggestion->label = suggestion_label(from);
+  suggestion->label = label;
   g_ptr_array_add(plan->suggestions, suggestion);
   return suggestion;
 }
@@ -116,6 +120,7 @@ MsaPlan *msa_plan_clip(const struct msa_plan_place *place, const MsaGeneratePara
     return NULL;
   }
   MsaPlan *plan = plan_new(place, &found);
+  plan->automatic = params->host_memory == 0;
   if (place->measured) {
     double sampling = 0;
     int steps = 0;
@@ -135,12 +140,47 @@ MsaPlan *msa_plan_clip(const struct msa_plan_place *place, const MsaGeneratePara
     } else {
       changed->frames = from->frames;
     }
-    suggestion_new(plan, from)->generate = changed;
+    suggestion_new(plan, suggestion_label(from))->generate = changed;
   }
   return plan;
 }
 
+/* The same settings, for the caller to change. Takes the label. */
+static MsaTrainParams *suggest_training(MsaPlan *plan, char *label, const MsaTrainParams *params) {
+  return suggestion_new(plan, label)->train = msa_train_params_copy(params);
+}
+
+/* The least budget that fits, where that much is free. A window comes to hold some more until the run starts,
+ * so the budget has a sixteenth of room. Rounded to what its label says: MB, or tenths of a GB. */
+static void suggest_memory(MsaPlan *plan, const struct ms_plan *found, const MsaTrainParams *params) {
+  const guint64 mega = 1 << 20, giga = 1 << 30, need = found->host_bytes + found->host_bytes / 16;
+  const guint64 budget =
+      need < giga ? (need + mega - 1) / mega * mega : (10 * need + giga - 1) / giga * giga / 10;
+  if (strcmp(found->short_of, "host") || budget <= params->host_memory || budget > ms_memory_available())
+    return;
+  g_autofree char *bytes = msa_words_bytes(budget);
+  suggest_training(plan, g_strdup_printf(_("Memory %s"), bytes), params)->host_memory = budget;
+}
+
+static void suggest_trainings(MsaPlan *plan, const struct ms_plan *found, const MsaTrainParams *params) {
+  for (int i = 0; i < found->suggestion_count; i++) {
+    const struct ms_plan_suggestion *from = &found->suggestions[i];
+    MsaTrainParams *changed = suggest_training(plan, suggestion_label(from), params);
+    if (from->change == MS_PLAN_SIZE) {
+      changed->width = from->width;
+      changed->height = from->height;
+    } else if (from->change == MS_PLAN_FRAMES) {
+      changed->frames = from->frames;
+    } else if (from->change == MS_PLAN_MOMENTS) {
+      changed->moment_bits = from->moment_bits;
+    } else {
+      changed->batch = from->batch;
+    }
+  }
+}
+
 MsaPlan *msa_plan_training(const struct msa_plan_place *place, const MsaTrainParams *params, GError **error) {
+  g_autofree char *output = g_build_filename(place->runs, "run", NULL);
   struct ms_error failure = {0};
   struct ms_machine machine;
   struct ms_train_job job;
@@ -149,6 +189,7 @@ MsaPlan *msa_plan_training(const struct msa_plan_place *place, const MsaTrainPar
   MSA_ASSERT_OFF_MAIN();
   fill_machine(place, data, sizeof data, params->host_memory, params->threads, &machine);
   int code = msa_engine_train_job(params, &job, &failure);
+  job.output = output; /* what is free on its disk is looked at */
   if (code == 0)
     code = ms_plan_train(&job, 0, &machine, &place->rates, &found, &failure);
   if (code < 0) {
@@ -156,27 +197,22 @@ MsaPlan *msa_plan_training(const struct msa_plan_place *place, const MsaTrainPar
     return NULL;
   }
   MsaPlan *plan = plan_new(place, &found);
+  plan->automatic = params->host_memory == 0;
   plan->tokens = found.tokens_per_step;
   plan->flops = found.flops * (double)params->steps;
+  plan->layers = found.layers;
+  plan->disk_layers = found.layers - found.host_layers;
+  plan->checkpoint_bytes = found.disk.checkpoint;
+  plan->state_bytes = found.disk_bytes - MIN(found.disk_bytes, found.disk.checkpoint);
+  plan->moved_bytes = found.moved_bytes;
   if (place->measured) {
     plan->seconds = found.job_seconds;
     plan->seconds_per_step = found.seconds;
+    plan->exposed_seconds = found.exposed_transfer_seconds;
   }
-  for (int i = 0; i < found.suggestion_count; i++) {
-    const struct ms_plan_suggestion *from = &found.suggestions[i];
-    if (from->change == MS_PLAN_MOMENTS) /* which the page does not choose */
-      continue;
-    MsaTrainParams *changed = msa_train_params_copy(params);
-    if (from->change == MS_PLAN_SIZE) {
-      changed->width = from->width;
-      changed->height = from->height;
-    } else if (from->change == MS_PLAN_FRAMES) {
-      changed->frames = from->frames;
-    } else {
-      changed->batch = from->batch;
-    }
-    suggestion_new(plan, from)->train = changed;
-  }
+  if (!found.fits && params->host_memory)
+    suggest_memory(plan, &found, params);
+  suggest_trainings(plan, &found, params);
   return plan;
 }
 

@@ -8,6 +8,7 @@ struct msa_plan_place {
   struct ms_rates rates;
   gboolean measured; /* FALSE: rates are stand-ins, so that seconds mean nothing */
   const char *user_models;
+  const char *runs; /* the folder in which a run's own will lie */
 };
 
 /* Rates that are good for sizes alone. */

@@ -4,6 +4,9 @@
 #include "queue/mailbox.h"
 #include "store/runs.h"
 
+/* In a run's folder, written whenever it ends or rests: a Chrome trace of its last steps. */
+#define MSA_TRACE_FILE "trace.json"
+
 /* The store is borrowed and outlives the run's use. Row and params are copied. */
 MsaRun *msa_run_new(struct msa_store *store, const struct msa_run_row *row, const MsaTrainParams *params);
 /* The job that trains it: the run follows its state. NULL: it left the queue. */

@@ -130,6 +130,41 @@ static void check_plot(void) {
   check_ok(msa_series_get_length(series) == 520, "and its series goes on without it");
 }
 
+static void tell(MsaRun *run, const char *name, double step, double value) {
+  msa_series_append(msa_run_get_series(run, name), &step, &value, 1);
+}
+
+static guint count_mapped(GtkWidget *widget) {
+  guint count = MSU_IS_PLOT(widget) && gtk_widget_get_mapped(widget);
+  for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
+       child = gtk_widget_get_next_sibling(child))
+    count += count_mapped(child);
+  return count;
+}
+
+/* Lanes are shown, and what passes through memory is told, where layers lie on the disk. */
+static void check_lanes(GtkWidget *page, MsaRun *run) {
+  static const char *const lanes[] = {"compute_seconds", "read_seconds", "write_seconds", "optimizer_seconds",
+                                      "waited_seconds"};
+  const guint before = count_mapped(page);
+  tell(run, "layers", 1, 6);
+  tell(run, "disk_layers", 1, 0);
+  tell(run, "read_bytes", 1, 0);
+  for (gsize i = 0; i < G_N_ELEMENTS(lanes); i++)
+    tell(run, lanes[i], 1, .1);
+  wait_seconds(.2);
+  check_ok(count_mapped(page) == before && find_shown(page, GTK_TYPE_LABEL, "Every layer in memory") != NULL,
+           "a run in memory says so and shows no lanes");
+  tell(run, "disk_layers", 2, 4);
+  tell(run, "written_bytes", 2, 3 << 20);
+  tell(run, "read_bytes", 2, 5 << 20);
+  wait_seconds(.2);
+  check_ok(
+      count_mapped(page) == before + 1 &&
+          find_shown(page, GTK_TYPE_LABEL, "4 of 6 layers on the disk; a step reads 5 MB and writes 3 MB"),
+      "one with layers on the disk shows its lanes and what is moved");
+}
+
 static void check_page(void) {
   g_autoptr(MsaStudio) studio = msa_studio_new();
   GListStore *runs = G_LIST_STORE(msa_studio_get_runs(studio));
@@ -168,6 +203,7 @@ static void check_page(void) {
   wait_seconds(.2);
   check_ok(find_shown(page, GTK_TYPE_LABEL, "Stopped and kept · Step 700 of 2,000") != NULL,
            "when a run leaves the list, another is shown");
+  check_lanes(page, second);
   g_object_weak_ref(G_OBJECT(page), wait_gone_cb, &gone);
   g_object_weak_ref(G_OBJECT(graphs), wait_gone_cb, &graphs_gone);
   gtk_window_destroy(GTK_WINDOW(window));

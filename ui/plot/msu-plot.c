@@ -140,6 +140,16 @@ void msu_plot_clear(MsuPlot *plot) {
   points_changed(plot);
 }
 
+void msu_plot_set_title(MsuPlot *plot, const char *title) {
+  g_return_if_fail(MSU_IS_PLOT(plot) && title);
+  if (g_strcmp0(plot->title, title) == 0)
+    return;
+  g_free(plot->title);
+  plot->title = g_strdup(title);
+  describe(plot);
+  gtk_widget_queue_draw(GTK_WIDGET(plot));
+}
+
 void msu_plot_set_limit(MsuPlot *plot, double value, const char *label) {
   g_return_if_fail(MSU_IS_PLOT(plot));
   plot->limit = value;

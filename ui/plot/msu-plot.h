@@ -26,6 +26,7 @@ G_DECLARE_FINAL_TYPE(MsuPlot, msu_plot, MSU, PLOT, GtkWidget)
 /* title and unit are shown; unit may be NULL. Unit "B" is written with powers of 1024, "%" takes fractions.
  */
 GtkWidget *msu_plot_new(const char *title, const char *unit, MsuPlotAxis *axis);
+void msu_plot_set_title(MsuPlot *plot, const char *title);
 /* label: in the legend and the hover box, NULL: in neither. color: index of the palette. The series is
  * referenced. */
 void msu_plot_add_curve(MsuPlot *plot, MsaSeries *series, const char *label, enum msu_curve_kind kind,

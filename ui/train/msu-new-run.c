@@ -71,6 +71,9 @@ static void recipe_changed_cb(MsuNewRun *self) {
 }
 
 static void plan_changed_cb(MsuNewRun *self) {
+  const guint64 automatic = msu_plan_strip_get_automatic_memory(MSU_PLAN_STRIP(self->plan));
+  if (automatic)
+    msu_recipe_set_automatic_memory(MSU_RECIPE(self->recipe), automatic);
   gtk_widget_set_sensitive(self->start, msu_plan_strip_allows(MSU_PLAN_STRIP(self->plan)));
 }
 

@@ -1,22 +1,23 @@
 #include "train/msu-recipe.h"
 #include "create/msu-size-row.h"
 #include "plot/ticks.h"
+#include "train/msu-memory-row.h"
 
 #include <glib/gi18n.h>
 #include <math.h>
 #include <string.h>
 
-#define GIGA ((double)(1 << 30))
 #define USUAL_RATE "2e-4" /* the engine's own */
 
 static const char *const methods[] = {"full", "offsets", "lora"};
 static const char *const captions[] = {"error", "empty", "skip"};
+static const int moments[] = {32, 8};
 
 struct _MsuRecipe {
   GtkWidget parent;
   MsaModels *models;
-  GtkWidget *name, *model, *size, *captions, *prompt, *rate;
-  GtkSpinButton *steps, *rank, *batch, *frames, *budget, *every;
+  GtkWidget *name, *model, *size, *captions, *prompt, *rate, *memory, *moments;
+  GtkSpinButton *steps, *rank, *batch, *frames, *every;
   GtkCheckButton *method[G_N_ELEMENTS(methods)];
   gboolean named;   /* by the person */
   double seconds;   /* of the shortest clip; 0: not known */
@@ -111,7 +112,8 @@ MsaTrainParams *msu_recipe_get_params(MsuRecipe *self) {
   params->batch = gtk_spin_button_get_value_as_int(self->batch);
   params->frames = gtk_spin_button_get_value_as_int(self->frames);
   params->lr = MAX(typed_rate(self), 0);
-  params->host_memory = (guint64)(gtk_spin_button_get_value(self->budget) * GIGA);
+  params->moment_bits = moments[MIN(adw_combo_row_get_selected(ADW_COMBO_ROW(self->moments)), 1)];
+  msu_memory_row_get_bytes(MSU_MEMORY_ROW(self->memory), &params->host_memory);
   msu_size_row_get_size(MSU_SIZE_ROW(self->size), &params->width, &params->height);
   params->sample_prompt = text_of(self->prompt);
   params->sample_every = *params->sample_prompt ? gtk_spin_button_get_value_as_int(self->every) : 0;
@@ -142,7 +144,10 @@ void msu_recipe_set_params(MsuRecipe *self, const MsaTrainParams *params) {
     gtk_spin_button_set_value(self->frames, params->frames);
   if (params->width > 0 && params->height > 0)
     msu_size_row_set_size(MSU_SIZE_ROW(self->size), params->width, params->height);
-  gtk_spin_button_set_value(self->budget, (double)params->host_memory / GIGA);
+  for (guint i = 0; i < G_N_ELEMENTS(moments); i++)
+    if (params->moment_bits == moments[i])
+      adw_combo_row_set_selected(ADW_COMBO_ROW(self->moments), i);
+  msu_memory_row_set_bytes(MSU_MEMORY_ROW(self->memory), params->host_memory);
   g_autofree char *rate = params->lr > 0 ? g_strdup_printf("%g", params->lr) : g_strdup("");
   gtk_editable_set_text(GTK_EDITABLE(self->rate), rate);
   self->filling = FALSE;
@@ -167,7 +172,13 @@ void msu_recipe_set_shortest(MsuRecipe *self, double seconds) {
   suggest_frames(self);
 }
 
+void msu_recipe_set_automatic_memory(MsuRecipe *self, guint64 bytes) {
+  g_return_if_fail(MSU_IS_RECIPE(self));
+  msu_memory_row_set_automatic(MSU_MEMORY_ROW(self->memory), bytes);
+}
+
 char *msu_recipe_get_problem(MsuRecipe *self) {
+  guint64 bytes;
   int width, height;
   g_return_val_if_fail(MSU_IS_RECIPE(self), NULL);
   g_autofree char *name = text_of(self->name);
@@ -180,6 +191,9 @@ char *msu_recipe_get_problem(MsuRecipe *self) {
                            gtk_editable_get_text(GTK_EDITABLE(self->rate)), USUAL_RATE);
   if (!msu_size_row_get_size(MSU_SIZE_ROW(self->size), &width, &height))
     return g_strdup(_("The size must be two even numbers from 64."));
+  if (!msu_memory_row_get_bytes(MSU_MEMORY_ROW(self->memory), &bytes))
+    return g_strdup_printf(_("“%s” is no amount of memory: a number with GB or MB, as 4 GB."),
+                           msu_memory_row_get_text(MSU_MEMORY_ROW(self->memory)));
   return NULL;
 }
 
@@ -203,39 +217,15 @@ static GtkWidget *add_list(MsuRecipe *self, const char *title) {
   return list;
 }
 
-/* 0 in words, where it leaves the choice to someone else. */
-static gboolean output_cb(GtkSpinButton *spin, const char *zero) {
-  if (gtk_spin_button_get_value(spin) != 0)
-    return FALSE;
-  gtk_editable_set_text(GTK_EDITABLE(spin), zero);
-  return TRUE;
-}
-
-static int input_cb(GtkSpinButton *spin, double *value, const char *zero) {
-  if (g_strcmp0(gtk_editable_get_text(GTK_EDITABLE(spin)), zero))
-    return FALSE;
-  *value = 0;
-  return TRUE;
-}
-
 struct number {
   double low, high, step, value;
-  guint digits;
-  const char *zero; /* NULL: as a number */
 };
 
 static GtkSpinButton *add_number(MsuRecipe *self, GtkWidget *list, const char *title, const char *subtitle,
                                  struct number number) {
   GtkWidget *row = adw_action_row_new(),
             *spin = gtk_spin_button_new_with_range(number.low, number.high, number.step);
-  gtk_spin_button_set_digits(GTK_SPIN_BUTTON(spin), number.digits);
-  if (number.zero) {
-    g_signal_connect(spin, "output", G_CALLBACK(output_cb), (gpointer)number.zero);
-    g_signal_connect(spin, "input", G_CALLBACK(input_cb), (gpointer)number.zero);
-  }
   gtk_spin_button_set_value(GTK_SPIN_BUTTON(spin), number.value);
-  if (number.zero && number.value == 0)
-    gtk_editable_set_text(GTK_EDITABLE(spin), number.zero); /* it stood at 0 before, so nothing was written */
   gtk_editable_set_width_chars(GTK_EDITABLE(spin), 7);
   gtk_widget_set_valign(spin, GTK_ALIGN_CENTER);
   adw_preferences_row_set_title(ADW_PREFERENCES_ROW(row), title);
@@ -281,8 +271,7 @@ static void add_methods(MsuRecipe *self) {
   add_method(self, list, 0, _("Full"), _("Every weight learns; the strongest"));
   add_method(self, list, 1, _("Offsets"), _("Only where attention looks; needs 3D-DSA"));
   add_method(self, list, 2, _("LoRA"), _("Small matrices beside the weights; little memory"));
-  self->rank =
-      add_number(self, list, _("Rank"), _("Of LoRA’s matrices"), (struct number){1, 4096, 4, 16, 0, NULL});
+  self->rank = add_number(self, list, _("Rank"), _("Of LoRA’s matrices"), (struct number){1, 4096, 4, 16});
   g_signal_connect_swapped(self->method[2], "toggled", G_CALLBACK(lora_cb), self);
   gtk_check_button_set_active(self->method[0], TRUE);
   lora_cb(self);
@@ -296,13 +285,28 @@ static void add_clips(MsuRecipe *self) {
   gtk_list_box_append(GTK_LIST_BOX(list), self->size);
   gtk_list_box_append(GTK_LIST_BOX(list), msu_size_row_get_entry(MSU_SIZE_ROW(self->size)));
   g_signal_connect_swapped(self->size, "changed", G_CALLBACK(changed_cb), self);
-  self->frames =
-      add_number(self, list, _("Frames"), _("Of each clip"), (struct number){1, 1025, 4, 17, 0, NULL});
+  self->frames = add_number(self, list, _("Frames"), _("Of each clip"), (struct number){1, 1025, 4, 17});
   self->captions = adw_combo_row_new();
   adw_preferences_row_set_title(ADW_PREFERENCES_ROW(self->captions), _("Missing captions"));
   adw_combo_row_set_model(ADW_COMBO_ROW(self->captions), G_LIST_MODEL(names));
   gtk_list_box_append(GTK_LIST_BOX(list), self->captions);
   g_signal_connect_swapped(self->captions, "notify::selected", G_CALLBACK(changed_cb), self);
+}
+
+static void add_memory(MsuRecipe *self) {
+  GtkWidget *list = add_list(self, _("Memory"));
+  const char *const bits[] = {_("32 bit"), _("8 bit"), NULL};
+  g_autoptr(GtkStringList) names = gtk_string_list_new(bits);
+  self->memory = msu_memory_row_new();
+  gtk_list_box_append(GTK_LIST_BOX(list), self->memory);
+  g_signal_connect_swapped(self->memory, "changed", G_CALLBACK(changed_cb), self);
+  self->moments = adw_combo_row_new();
+  adw_preferences_row_set_title(ADW_PREFERENCES_ROW(self->moments), _("Moments"));
+  adw_action_row_set_subtitle(ADW_ACTION_ROW(self->moments),
+                              _("Of the optimizer; in 8 bit they take a quarter of the room"));
+  adw_combo_row_set_model(ADW_COMBO_ROW(self->moments), G_LIST_MODEL(names));
+  gtk_list_box_append(GTK_LIST_BOX(list), self->moments);
+  g_signal_connect_swapped(self->moments, "notify::selected", G_CALLBACK(changed_cb), self);
 }
 
 static void fill(MsuRecipe *self) {
@@ -311,19 +315,17 @@ static void fill(MsuRecipe *self) {
   self->model = adw_combo_row_new();
   adw_preferences_row_set_title(ADW_PREFERENCES_ROW(self->model), _("Model"));
   gtk_list_box_append(GTK_LIST_BOX(list), self->model);
-  self->steps = add_number(self, list, _("Steps"), NULL, (struct number){1, 10000000, 100, 1000, 0, NULL});
+  self->steps = add_number(self, list, _("Steps"), NULL, (struct number){1, 10000000, 100, 1000});
   add_methods(self);
   add_clips(self);
   list = add_list(self, _("Learning"));
   self->rate = add_text(self, list, _("Learning rate (empty: 2e-4)"), G_CALLBACK(rate_cb));
-  self->batch =
-      add_number(self, list, _("Batch"), _("Clips a step"), (struct number){1, 4096, 1, 4, 0, NULL});
-  self->budget = add_number(self, list, _("Memory budget"), _("GB; automatic: 70 per cent of what is free"),
-                            (struct number){0, 4096, 1, 0, 1, _("Automatic")});
+  self->batch = add_number(self, list, _("Batch"), _("Clips a step"), (struct number){1, 4096, 1, 4});
+  add_memory(self);
   list = add_list(self, _("Sample clips"));
   self->prompt = add_text(self, list, _("Sample prompt"), G_CALLBACK(changed_cb));
   self->every = add_number(self, list, _("Sample every"), _("Steps from one to the next"),
-                           (struct number){1, 1000000, 50, 100, 0, NULL});
+                           (struct number){1, 1000000, 50, 100});
 }
 
 static void msu_recipe_dispose(GObject *object) {

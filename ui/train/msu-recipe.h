@@ -15,5 +15,7 @@ void msu_recipe_set_params(MsuRecipe *recipe, const MsaTrainParams *params);
 void msu_recipe_suggest_name(MsuRecipe *recipe, const char *name);
 /* Length of the shortest clip, which limits the frames. */
 void msu_recipe_set_shortest(MsuRecipe *recipe, double seconds);
+/* What a run takes if its memory is left to the program; 0: not known. */
+void msu_recipe_set_automatic_memory(MsuRecipe *recipe, guint64 bytes);
 /* What is missing or wrong, as a sentence; NULL if nothing is. Free it. */
 char *msu_recipe_get_problem(MsuRecipe *recipe);

@@ -12,11 +12,13 @@ struct source {
   double (*map)(double); /* NULL: as it is */
 };
 
-/* One graph. `always`: also while it has nothing to show. */
+/* One graph. */
 struct graph {
   const char *title, *unit;
-  gboolean always, log;
-  struct source sources[4];
+  gboolean log;
+  gboolean wide;       /* as wide as all, for many curves */
+  const char *decides; /* it is shown once this series has a value above 0; NULL: always */
+  struct source sources[6];
 };
 
 static double rate(double seconds) {
@@ -29,33 +31,54 @@ static const struct graph graphs[] = {
      NULL,
      TRUE,
      TRUE,
+     NULL,
      {{"loss", N_("Each step"), MSU_CURVE_RAW, NULL},
       {"smoothed_loss", N_("Smoothed"), MSU_CURVE_LINE, NULL},
       {"validation_loss", N_("Validation"), MSU_CURVE_DOTS, NULL}}},
-    {N_("Learning rate"), NULL, TRUE, FALSE, {{"learning_rate", N_("Learning rate"), MSU_CURVE_LINE, NULL}}},
-    {N_("Gradient norm"), NULL, TRUE, TRUE, {{"gradient_norm", N_("Gradient norm"), MSU_CURVE_LINE, NULL}}},
-    {N_("Speed"), N_("steps/s"), TRUE, FALSE, {{"seconds", N_("Speed"), MSU_CURVE_LINE, rate}}},
-    {N_("Tokens"), N_("tokens/s"), TRUE, FALSE, {{"tokens_per_second", N_("Tokens"), MSU_CURVE_LINE, NULL}}},
+    {N_("Learning rate"),
+     NULL,
+     FALSE,
+     FALSE,
+     NULL,
+     {{"learning_rate", N_("Learning rate"), MSU_CURVE_LINE, NULL}}},
+    {N_("Gradient norm"),
+     NULL,
+     TRUE,
+     FALSE,
+     NULL,
+     {{"gradient_norm", N_("Gradient norm"), MSU_CURVE_LINE, NULL}}},
+    {N_("Speed"), N_("steps/s"), FALSE, FALSE, NULL, {{"seconds", N_("Speed"), MSU_CURVE_LINE, rate}}},
+    {N_("Tokens"),
+     N_("tokens/s"),
+     FALSE,
+     FALSE,
+     NULL,
+     {{"tokens_per_second", N_("Tokens"), MSU_CURVE_LINE, NULL}}},
     {N_("Share of peak (MFU)"),
      "%",
      FALSE,
      FALSE,
+     "mfu",
      {{"mfu", N_("Share of peak (MFU)"), MSU_CURVE_LINE, NULL}}},
     {N_("Memory"),
      "B",
-     TRUE,
      FALSE,
+     FALSE,
+     NULL,
      {{"host_bytes", N_("Host"), MSU_CURVE_LINE, NULL},
       {"device_bytes", N_("Device"), MSU_CURVE_LINE, NULL},
       {"disk_bytes", N_("Disk"), MSU_CURVE_LINE, NULL}}},
+    /* of a run whose layers pass through memory: what works beside what */
     {N_("Lanes"),
      "s",
      FALSE,
-     FALSE,
-     {{"seconds", N_("Step"), MSU_CURVE_LINE, NULL},
-      {"compute_seconds", N_("Compute"), MSU_CURVE_LINE, NULL},
-      {"transfer_seconds", N_("Transfer"), MSU_CURVE_LINE, NULL},
-      {"exposed_transfer_seconds", N_("Exposed"), MSU_CURVE_LINE, NULL}}},
+     TRUE,
+     "read_bytes",
+     {{"compute_seconds", N_("Compute"), MSU_CURVE_LINE, NULL},
+      {"read_seconds", N_("Read"), MSU_CURVE_LINE, NULL},
+      {"write_seconds", N_("Write"), MSU_CURVE_LINE, NULL},
+      {"optimizer_seconds", N_("Optimizer"), MSU_CURVE_LINE, NULL},
+      {"waited_seconds", N_("Waited"), MSU_CURVE_LINE, NULL}}},
 };
 #define GRAPHS G_N_ELEMENTS(graphs)
 
@@ -71,19 +94,20 @@ struct _MsuRunGraphs {
 
 G_DEFINE_FINAL_TYPE(MsuRunGraphs, msu_run_graphs, GTK_TYPE_WIDGET)
 
-/* Lanes are known by their exposed transfer, since the seconds of a step alone are no lane. */
-static const char *deciding_series(guint i) {
-  const struct source *sources = graphs[i].sources;
-  return sources[3].series ? sources[3].series : sources[0].series;
+static gboolean has_value(MsaSeries *series) {
+  const double *y = msa_series_get_y(series);
+  for (gsize i = 0; i < msa_series_get_length(series); i++)
+    if (y[i] > 0)
+      return TRUE;
+  return FALSE;
 }
 
 static void update_shown(MsuRunGraphs *self) {
   for (guint i = 0; i < GRAPHS; i++) {
-    self->shown[i] = graphs[i].always;
-    if (!graphs[i].always && self->run)
-      self->shown[i] = msa_series_get_length(msa_run_get_series(self->run, deciding_series(i))) > 0;
-    if (i > 0)
-      gtk_widget_set_visible(gtk_widget_get_parent(self->plots[i]), self->shown[i]);
+    self->shown[i] =
+        !graphs[i].decides || (self->run && has_value(msa_run_get_series(self->run, graphs[i].decides)));
+    gtk_widget_set_visible(graphs[i].wide ? self->plots[i] : gtk_widget_get_parent(self->plots[i]),
+                           self->shown[i]);
   }
 }
 
@@ -118,8 +142,8 @@ static void add_run(MsuRunGraphs *self, MsaRun *run, guint number, gboolean name
       const struct source *source = &graphs[i].sources[k];
       gboolean main =
           source->kind == MSU_CURVE_LINE && (k == 0 || graphs[i].sources[k - 1].kind == MSU_CURVE_RAW);
-      /* of the others, only what can be told apart */
-      if (number > 0 && !main && source->kind != MSU_CURVE_DOTS)
+      /* where colours tell runs apart, each has one line; the raw values are of the run itself */
+      if (names && !main && source->kind != MSU_CURVE_DOTS && (number > 0 || source->kind == MSU_CURVE_LINE))
         continue;
       const char *label = names ? (main ? msa_run_get_name(run) : NULL) : _(source->label);
       guint color = names                                     ? number
@@ -129,6 +153,15 @@ static void add_run(MsuRunGraphs *self, MsaRun *run, guint number, gboolean name
       g_autoptr(MsaSeries) series = mapped_series(msa_run_get_series(run, source->series), source->map);
       msu_plot_add_curve(MSU_PLOT(self->plots[i]), series, label, source->kind, color);
     }
+}
+
+/* Of a graph of several lines only the first is compared: its title says which. */
+static void set_title(MsuRunGraphs *self, guint i, gboolean names) {
+  const struct graph *graph = &graphs[i];
+  g_autofree char *title = names && graph->sources[1].series && graph->sources[0].kind == MSU_CURVE_LINE
+                               ? g_strdup_printf("%s · %s", _(graph->title), _(graph->sources[0].label))
+                               : g_strdup(_(graph->title));
+  msu_plot_set_title(MSU_PLOT(self->plots[i]), title);
 }
 
 static void unwatch(MsuRunGraphs *self) {
@@ -144,6 +177,7 @@ void msu_run_graphs_set_runs(MsuRunGraphs *self, MsaRun *run, GPtrArray *others)
   for (guint i = 0; i < GRAPHS; i++) {
     msu_plot_clear(MSU_PLOT(self->plots[i]));
     msu_plot_set_limit(MSU_PLOT(self->plots[i]), NAN, NULL);
+    set_title(self, i, names);
   }
   msu_sample_strip_set_run(MSU_SAMPLE_STRIP(self->strip), run);
   if (another)
@@ -154,9 +188,9 @@ void msu_run_graphs_set_runs(MsuRunGraphs *self, MsaRun *run, GPtrArray *others)
       add_run(self, others->pdata[i], i + 1, TRUE);
     add_run(self, run, 0, names);
     for (guint i = 0; i < GRAPHS; i++) {
-      if (graphs[i].always)
+      if (!graphs[i].decides)
         continue;
-      MsaSeries *series = msa_run_get_series(run, deciding_series(i));
+      MsaSeries *series = msa_run_get_series(run, graphs[i].decides);
       g_signal_connect_swapped(series, "changed", G_CALLBACK(update_shown), self);
       g_ptr_array_add(self->watched, g_object_ref(series));
     }
@@ -216,11 +250,13 @@ GdkTexture *msu_run_graphs_render(MsuRunGraphs *self) {
   g_return_val_if_fail(MSU_IS_RUN_GRAPHS(self), NULL);
   if (!self->run)
     return NULL;
-  guint tiles = 0;
-  for (guint i = 1; i < GRAPHS; i++)
-    tiles += self->shown[i];
-  int width = 2 * TILE_WIDTH + 2 * MARGIN;
-  int height = TITLE_HEIGHT + WIDE_HEIGHT + (int)(tiles + 1) / 2 * TILE_HEIGHT + 2 * MARGIN;
+  guint tiles = 0, wide = 0; /* below the large one */
+  for (guint i = 1; i < GRAPHS; i++) {
+    tiles += self->shown[i] && !graphs[i].wide;
+    wide += self->shown[i] && graphs[i].wide;
+  }
+  int width = 2 * TILE_WIDTH + 2 * MARGIN, rows = (int)(tiles + 1) / 2;
+  int height = TITLE_HEIGHT + WIDE_HEIGHT + (rows + (int)wide) * TILE_HEIGHT + 2 * MARGIN;
   cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, 2 * width, 2 * height);
   cairo_t *cr = cairo_create(image);
   GdkRGBA ground;
@@ -231,12 +267,19 @@ GdkTexture *msu_run_graphs_render(MsuRunGraphs *self) {
   cairo_paint(cr);
   draw_title(self, cr);
   place(cr, MSU_PLOT(self->plots[0]), MARGIN, MARGIN + TITLE_HEIGHT, 2 * TILE_WIDTH, WIDE_HEIGHT - GAP);
-  for (guint i = 1, n = 0; i < GRAPHS; i++)
-    if (self->shown[i]) {
-      place(cr, MSU_PLOT(self->plots[i]), MARGIN + n % 2 * TILE_WIDTH,
-            MARGIN + TITLE_HEIGHT + WIDE_HEIGHT + n / 2 * TILE_HEIGHT, TILE_WIDTH, TILE_HEIGHT - GAP);
+  for (guint i = 1, n = 0; i < GRAPHS; i++) {
+    int top = MARGIN + TITLE_HEIGHT + WIDE_HEIGHT;
+    if (!self->shown[i])
+      continue;
+    if (graphs[i].wide) {
+      place(cr, MSU_PLOT(self->plots[i]), MARGIN, top + rows++ * TILE_HEIGHT, 2 * TILE_WIDTH,
+            TILE_HEIGHT - GAP);
+    } else {
+      place(cr, MSU_PLOT(self->plots[i]), MARGIN + n % 2 * TILE_WIDTH, top + n / 2 * TILE_HEIGHT, TILE_WIDTH,
+            TILE_HEIGHT - GAP);
       n++;
     }
+  }
   cairo_destroy(cr);
   cairo_surface_flush(image);
   int stride = cairo_image_surface_get_stride(image);
@@ -285,13 +328,15 @@ static void msu_run_graphs_init(MsuRunGraphs *self) {
     gboolean symbol = !graph->unit || graph->unit[1] == 0; /* B, %, s */
     self->plots[i] = msu_plot_new(_(graph->title), symbol ? graph->unit : _(graph->unit), self->axis);
     gtk_widget_set_hexpand(self->plots[i], TRUE);
-    gtk_widget_set_size_request(self->plots[i], i == 0 ? -1 : 240, i == 0 ? 210 : 136);
+    gtk_widget_set_size_request(self->plots[i], graph->wide ? -1 : 240, i == 0 ? 210 : 136);
     if (i == 0) {
       gtk_widget_set_vexpand(self->plots[i], TRUE);
       gtk_widget_set_parent(self->plots[i], GTK_WIDGET(self));
       self->strip = msu_sample_strip_new(self->axis);
       gtk_widget_set_parent(self->strip, GTK_WIDGET(self));
       gtk_widget_set_parent(GTK_WIDGET(self->small), GTK_WIDGET(self));
+    } else if (graph->wide) {
+      gtk_widget_set_parent(self->plots[i], GTK_WIDGET(self));
     } else {
       gtk_flow_box_append(self->small, self->plots[i]);
       gtk_widget_set_focusable(gtk_widget_get_parent(self->plots[i]), FALSE);

@@ -4,7 +4,8 @@
 
 struct saving {
   GtkFileChooserNative *chooser; /* owned while it is open */
-  GdkTexture *texture;           /* PNG; NULL: curves */
+  GdkTexture *texture;           /* PNG; NULL: curves, or the trace */
+  gboolean trace;
   MsaRun *run;
   char *path;
   MsuSavingDone done;
@@ -28,6 +29,12 @@ static void end(struct saving *saving, const GError *error) {
 static void csv_cb(GObject *source, GAsyncResult *result, gpointer data) {
   g_autoptr(GError) error = NULL;
   msa_run_save_csv_finish(MSA_RUN(source), result, &error);
+  end(data, error);
+}
+
+static void trace_cb(GObject *source, GAsyncResult *result, gpointer data) {
+  g_autoptr(GError) error = NULL;
+  msa_run_save_trace_finish(MSA_RUN(source), result, &error);
   end(data, error);
 }
 
@@ -63,6 +70,8 @@ static void response_cb(GtkNativeDialog *dialog, int response, gpointer data) {
     g_autoptr(GTask) task = g_task_new(NULL, NULL, png_cb, saving);
     g_task_set_task_data(task, saving, NULL);
     g_task_run_in_thread(task, png_work);
+  } else if (saving->trace) {
+    msa_run_save_trace_async(saving->run, saving->path, trace_cb, saving);
   } else {
     msa_run_save_csv_async(saving->run, saving->path, csv_cb, saving);
   }
@@ -98,6 +107,12 @@ void msu_run_saving_png(MsuRunGraphs *graphs, MsaRun *run, MsuSavingDone done, G
 
 void msu_run_saving_csv(GtkWidget *over, MsaRun *run, MsuSavingDone done, GObject *owner) {
   ask(saving_new(run, done, owner), over, _("Save curves as a table"), "csv");
+}
+
+void msu_run_saving_trace(GtkWidget *over, MsaRun *run, MsuSavingDone done, GObject *owner) {
+  struct saving *saving = saving_new(run, done, owner);
+  saving->trace = TRUE;
+  ask(saving, over, _("Save trace of the lanes"), "json");
 }
 
 void msu_run_saving_copy(MsuRunGraphs *graphs) {

@@ -1,4 +1,5 @@
-/* Graphs and curves of a run as files and on the clipboard. Encoding and writing happen off the main thread.
+/* Graphs, curves and trace of a run as files, graphs on the clipboard too. Encoding and writing happen off
+ * the main thread.
  */
 #pragma once
 #include "train/msu-run-graphs.h"
@@ -10,4 +11,5 @@ typedef void (*MsuSavingDone)(gpointer owner, const char *path, const char *erro
 /* Ask for a place first. owner is referenced until done is called. */
 void msu_run_saving_png(MsuRunGraphs *graphs, MsaRun *run, MsuSavingDone done, GObject *owner);
 void msu_run_saving_csv(GtkWidget *over, MsaRun *run, MsuSavingDone done, GObject *owner);
+void msu_run_saving_trace(GtkWidget *over, MsaRun *run, MsuSavingDone done, GObject *owner);
 void msu_run_saving_copy(MsuRunGraphs *graphs);

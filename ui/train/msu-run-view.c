@@ -7,10 +7,11 @@
 #include "window/msu-window.h"
 
 #include <glib/gi18n.h>
+#include <math.h>
 
 struct _MsuRunView {
   GtkWidget parent;
-  GtkLabel *name, *place;
+  GtkLabel *name, *place, *where;
   GtkProgressBar *bar;
   GtkWidget *pause, *resume, *stop, *retry, *use, *compare;
   GtkBox *messages, *others;
@@ -20,9 +21,13 @@ struct _MsuRunView {
   MsaRun *run;
   MsaJob *job;         /* of the run, as far as it is listened to; NULL: none */
   GPtrArray *compared; /* of MsaRun */
+  MsaSeries *told[4];  /* of the run: see places[] */
 };
 
 G_DEFINE_FINAL_TYPE(MsuRunView, msu_run_view, GTK_TYPE_WIDGET)
+
+/* Curves that tell where the layers of the model lie and what passes through memory. */
+static const char *const places[] = {"layers", "disk_layers", "read_bytes", "written_bytes"};
 
 static void clear_messages(MsuRunView *self) {
   GtkWidget *child;
@@ -130,6 +135,44 @@ static void update(MsuRunView *self) {
   update_failure(self, state);
 }
 
+/* The last value; NaN: none. */
+static double last_of(MsaSeries *series) {
+  const gsize length = msa_series_get_length(series);
+  return length ? msa_series_get_y(series)[length - 1] : NAN;
+}
+
+static void update_where(MsuRunView *self) {
+  double last[G_N_ELEMENTS(places)];
+  for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+    last[i] = self->told[i] ? last_of(self->told[i]) : NAN;
+  const gboolean known = last[0] > 0 && last[1] >= 0;
+  gtk_widget_set_visible(GTK_WIDGET(self->where), known);
+  if (known && last[1] == 0) {
+    gtk_label_set_text(self->where, _("Every layer in memory"));
+  } else if (known) {
+    g_autofree char *read = msu_format_bytes(last[2] > 0 ? (guint64)last[2] : 0),
+                    *written = msu_format_bytes(last[3] > 0 ? (guint64)last[3] : 0);
+    /* Translators: layers on the disk, all layers, and bytes */
+    g_autofree char *text = g_strdup_printf(
+        ngettext("%d of %d layer on the disk; a step reads %s and writes %s",
+                 "%d of %d layers on the disk; a step reads %s and writes %s", (unsigned long)last[0]),
+        (int)last[1], (int)last[0], read, written);
+    gtk_label_set_text(self->where, text);
+  }
+}
+
+static void follow_places(MsuRunView *self) {
+  for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
+    MsaSeries *series = self->run ? msa_run_get_series(self->run, places[i]) : NULL;
+    if (self->told[i])
+      g_signal_handlers_disconnect_by_data(self->told[i], self);
+    g_set_object(&self->told[i], series);
+    if (series)
+      g_signal_connect_object(series, "changed", G_CALLBACK(update_where), self, G_CONNECT_SWAPPED);
+  }
+  update_where(self);
+}
+
 static void show_curves(MsuRunView *self) {
   msu_run_graphs_set_runs(MSU_RUN_GRAPHS(self->graphs), self->run, self->compared);
 }
@@ -193,6 +236,12 @@ static void save_csv_action(GtkWidget *widget, const char *name, GVariant *param
     msu_run_saving_csv(widget, self->run, saved, G_OBJECT(self));
 }
 
+static void save_trace_action(GtkWidget *widget, const char *name, GVariant *parameter) {
+  MsuRunView *self = MSU_RUN_VIEW(widget);
+  if (self->run)
+    msu_run_saving_trace(widget, self->run, saved, G_OBJECT(self));
+}
+
 static void copy_action(GtkWidget *widget, const char *name, GVariant *parameter) {
   MsuRunView *self = MSU_RUN_VIEW(widget);
   MsuWindow *window = msu_window_of(widget);
@@ -208,7 +257,13 @@ static void forget_action(GtkWidget *widget, const char *name, GVariant *paramet
 }
 
 static void update_actions(MsuRunView *self) {
+  const enum msa_job_state state = self->run ? msa_run_get_state(self->run) : MSA_JOB_QUEUED;
   gtk_widget_action_set_enabled(GTK_WIDGET(self), "run.forget", self->run && !msa_run_get_job(self->run));
+  /* the trace is written when a run ends or rests */
+  gtk_widget_action_set_enabled(
+      GTK_WIDGET(self), "run.save-trace",
+      self->run && msa_run_get_step(self->run) > 0 &&
+          (state == MSA_JOB_DONE || state == MSA_JOB_PAUSED || state == MSA_JOB_CANCELLED));
 }
 
 static void follow_job(MsuRunView *self) {
@@ -244,6 +299,7 @@ void msu_run_view_set_run(MsuRunView *self, MsaRun *run) {
   if (run)
     g_signal_connect_object(run, "notify::state", G_CALLBACK(state_cb), self, G_CONNECT_SWAPPED);
   show_curves(self);
+  follow_places(self);
   state_cb(self);
 }
 
@@ -258,6 +314,8 @@ static void msu_run_view_dispose(GObject *object) {
   if (self->failure)
     g_object_remove_weak_pointer(G_OBJECT(self->failure), (gpointer *)&self->failure);
   self->failure = NULL;
+  for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+    g_clear_object(&self->told[i]);
   g_clear_object(&self->run);
   g_clear_object(&self->job);
   while ((child = gtk_widget_get_first_child(GTK_WIDGET(self))))
@@ -279,6 +337,7 @@ static void msu_run_view_class_init(MsuRunViewClass *klass) {
   gtk_widget_class_set_template_from_resource(widget_class, "/org/megaslide/Studio/train/msu-run-view.ui");
   gtk_widget_class_bind_template_child(widget_class, MsuRunView, name);
   gtk_widget_class_bind_template_child(widget_class, MsuRunView, place);
+  gtk_widget_class_bind_template_child(widget_class, MsuRunView, where);
   gtk_widget_class_bind_template_child(widget_class, MsuRunView, bar);
   gtk_widget_class_bind_template_child(widget_class, MsuRunView, pause);
   gtk_widget_class_bind_template_child(widget_class, MsuRunView, resume);
@@ -298,6 +357,7 @@ static void msu_run_view_class_init(MsuRunViewClass *klass) {
   gtk_widget_class_bind_template_callback(widget_class, log_toggled_cb);
   gtk_widget_class_install_action(widget_class, "run.save-png", NULL, save_png_action);
   gtk_widget_class_install_action(widget_class, "run.save-csv", NULL, save_csv_action);
+  gtk_widget_class_install_action(widget_class, "run.save-trace", NULL, save_trace_action);
   gtk_widget_class_install_action(widget_class, "run.copy", NULL, copy_action);
   gtk_widget_class_install_action(widget_class, "run.forget", NULL, forget_action);
 }

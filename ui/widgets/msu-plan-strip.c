@@ -9,12 +9,12 @@
  * looks at the folder's clips too. */
 #define CLIP_PATIENCE_MS 60
 #define RUN_PATIENCE_MS 120
-#define MOST_SUGGESTIONS 3
+#define MOST_SUGGESTIONS 5
 
 struct _MsuPlanStrip {
   GtkWidget parent_instance;
   GtkBox *figures;
-  GtkLabel *memory, *time, *sentence;
+  GtkLabel *memory, *time, *where, *sentence;
   GtkLevelBar *bar;
   GtkFlowBox *suggestions;
   MsaPlanner *planner;
@@ -84,6 +84,50 @@ static void show_figures(MsuPlanStrip *self, const char *memory, const char *tim
   gtk_level_bar_set_value(self->bar, used);
 }
 
+/* "0.48 s": a step is often shorter than what is worth a word elsewhere. */
+static char *step_seconds(double seconds) {
+  return seconds < 9.95 ? g_strdup_printf(_("%.2f s"), seconds) : msu_format_seconds(seconds);
+}
+
+/* Where the layers of the model lie while it trains. */
+static char *places(const MsaPlan *plan) {
+  g_autofree char *checkpoint = msu_format_bytes(plan->checkpoint_bytes);
+  g_autofree char *state = msu_format_bytes(plan->state_bytes);
+  if (plan->disk_layers == 0)
+    return g_strdup_printf(_("Every layer in memory; %s on the disk for a checkpoint and the model"),
+                           checkpoint);
+  /* Translators: layers on the disk, all layers, and bytes of both that are needed there */
+  return g_strdup_printf(
+      ngettext("%d of %d layer on the disk: %s there while it trains, and %s for a checkpoint and the model",
+               "%d of %d layers on the disk: %s there while it trains, and %s for a checkpoint and the model",
+               (unsigned long)plan->layers),
+      plan->disk_layers, plan->layers, state, checkpoint);
+}
+
+/* What a step takes, and how much of that is transfer that no computing hides. */
+static char *pace(const MsaPlan *plan) {
+  g_autofree char *step = step_seconds(plan->seconds_per_step);
+  if (plan->disk_layers == 0)
+    return g_strdup_printf(_("About %s a step"), step);
+  g_autofree char *moved = msu_format_bytes(plan->moved_bytes);
+  if (plan->exposed_seconds < 0.005)
+    return g_strdup_printf(_("About %s a step, which moves %s and never waits for the disk"), step, moved);
+  g_autofree char *exposed = step_seconds(plan->exposed_seconds);
+  return g_strdup_printf(_("About %s a step, which moves %s and waits %s for the disk"), step, moved,
+                         exposed);
+}
+
+/* Nothing where it does not fit: what counts then is what is missing. */
+static void show_where(MsuPlanStrip *self, const MsaPlan *plan) {
+  const gboolean shown = self->run && plan && plan->fits;
+  gtk_widget_set_visible(GTK_WIDGET(self->where), shown);
+  if (!shown)
+    return;
+  g_autofree char *lie = places(plan), *step = plan->seconds >= 0 ? pace(plan) : NULL;
+  g_autofree char *text = step ? g_strdup_printf("%s\n%s", lie, step) : g_strdup(lie);
+  gtk_label_set_text(self->where, text);
+}
+
 static void show_plan(MsuPlanStrip *self, const MsaPlan *plan) {
   char number[MSU_NUMBER_ROOM];
   g_autofree char *need = msu_format_bytes(plan->host_bytes), *budget = msu_format_bytes(plan->host_budget);
@@ -104,6 +148,7 @@ static void show_plan(MsuPlanStrip *self, const MsaPlan *plan) {
   }
   show_figures(self, memory, time,
                plan->host_budget ? CLAMP((double)plan->host_bytes / plan->host_budget, 0.01, 1) : 0);
+  show_where(self, plan);
   show_sentence(self, plan->fits && self->problem ? self->problem : plan->sentence, !plan->fits);
   if (!plan->fits)
     show_suggestions(self, plan->suggestions);
@@ -122,6 +167,7 @@ static void planned_cb(GObject *source, GAsyncResult *result, gpointer data) {
     show_plan(self, self->plan);
   } else {
     show_figures(self, _("No plan"), "", 0);
+    show_where(self, NULL);
     show_sentence(self, error->message, TRUE);
   }
   set_allows(self, self->plan && self->plan->fits && !self->problem);
@@ -155,6 +201,7 @@ static void set(MsuPlanStrip *self, MsaGenerateParams *clip, MsaTrainParams *run
   if (!has_params(self)) {
     clear_suggestions(self);
     show_figures(self, _("Memory"), "", 0);
+    show_where(self, NULL);
     show_sentence(self, problem, FALSE);
   }
   /* Until the plan says otherwise; the queue checks once more at the start of the job. */
@@ -181,6 +228,11 @@ gboolean msu_plan_strip_allows(MsuPlanStrip *self) {
 double msu_plan_strip_get_seconds_per_step(MsuPlanStrip *self) {
   g_return_val_if_fail(MSU_IS_PLAN_STRIP(self), -1);
   return self->plan && self->plan->seconds >= 0 ? self->plan->seconds_per_step : -1;
+}
+
+guint64 msu_plan_strip_get_automatic_memory(MsuPlanStrip *self) {
+  g_return_val_if_fail(MSU_IS_PLAN_STRIP(self), 0);
+  return self->plan && self->plan->automatic ? self->plan->host_budget : 0;
 }
 
 static void dispose(GObject *object) {
@@ -210,6 +262,7 @@ static void msu_plan_strip_class_init(MsuPlanStripClass *klass) {
   gtk_widget_class_bind_template_child(widget_class, MsuPlanStrip, memory);
   gtk_widget_class_bind_template_child(widget_class, MsuPlanStrip, time);
   gtk_widget_class_bind_template_child(widget_class, MsuPlanStrip, bar);
+  gtk_widget_class_bind_template_child(widget_class, MsuPlanStrip, where);
   gtk_widget_class_bind_template_child(widget_class, MsuPlanStrip, sentence);
   gtk_widget_class_bind_template_child(widget_class, MsuPlanStrip, suggestions);
 }

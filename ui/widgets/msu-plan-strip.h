@@ -1,5 +1,6 @@
 /* What a clip or a training run will take, told while its settings are made: memory against the budget, disk,
- * time, and where it does not fit the sentence and buttons that apply the nearest settings that do.
+ * time, of a run where the layers of the model lie and what a step waits for, and where it does not fit the
+ * sentence and buttons that apply the nearest settings that do.
  *
  * Signals: "changed" (the verdict), "apply" (const MsaPlanSuggestion *, as a pointer that holds during the
  * emission: a suggestion was pressed). */
@@ -18,3 +19,5 @@ void msu_plan_strip_set_run(MsuPlanStrip *strip, const MsaTrainParams *params, c
 gboolean msu_plan_strip_allows(MsuPlanStrip *strip);
 /* < 0: not known (yet). */
 double msu_plan_strip_get_seconds_per_step(MsuPlanStrip *strip);
+/* What a job takes whose memory is left to the program; 0: not known (yet). */
+guint64 msu_plan_strip_get_automatic_memory(MsuPlanStrip *strip);
