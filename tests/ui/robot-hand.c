@@ -89,6 +89,19 @@ int robot_click_at(int x, int y) {
   return 0;
 }
 
+int robot_wheel(int x, int y, int down) {
+  Display *d = display();
+  const unsigned button = down < 0 ? Button4 : Button5;
+  if (!d)
+    return -1;
+  XTestFakeMotionEvent(d, -1, x, y, 0);
+  XTestFakeButtonEvent(d, button, True, 10);
+  XTestFakeButtonEvent(d, button, False, 10);
+  XCloseDisplay(d);
+  robot_sleep(.15);
+  return 0;
+}
+
 int robot_drag(int x0, int y0, int x1, int y1) {
   Display *d = display();
   if (!d)

@@ -217,6 +217,31 @@ int robot_press(struct robot *robot, const char *role, const char *name, double 
   return status;
 }
 
+/* The scroll pane that a widget lies in; NULL: none. */
+static AtspiAccessible *pane_of(AtspiAccessible *widget) {
+  AtspiAccessible *at = atspi_accessible_get_parent(widget, NULL);
+  while (at && !fits(at, "scroll pane", NULL)) {
+    AtspiAccessible *parent = atspi_accessible_get_parent(at, NULL);
+    g_object_unref(at);
+    at = parent;
+  }
+  return at;
+}
+
+/* Turns the wheel over the left edge of the pane, where nothing takes it for itself, until the widget shows.
+ */
+static void scroll_to(AtspiAccessible *widget) {
+  AtspiAccessible *pane = pane_of(widget);
+  int x, y, width, height, top, left, wide, high;
+  for (int i = 0; pane && i < 60; i++) {
+    if (robot_extents(widget, &x, &y, &width, &height) || robot_extents(pane, &left, &top, &wide, &high) ||
+        (y >= top && y + height <= top + high))
+      break;
+    robot_wheel(left + 6, top + high / 2, y < top ? -1 : 1);
+  }
+  g_clear_object(&pane);
+}
+
 int robot_focus(struct robot *robot, const char *role, const char *name, double seconds) {
   AtspiAccessible *widget = robot_find(robot, role, name, seconds);
   if (!widget) {
@@ -227,6 +252,8 @@ int robot_focus(struct robot *robot, const char *role, const char *name, double 
   AtspiComponent *component = atspi_accessible_get_component_iface(widget);
   int x, y, width, height;
   int status = component && atspi_component_grab_focus(component, NULL) ? 0 : -1;
+  if (status)
+    scroll_to(widget);
   if (status && robot_extents(widget, &x, &y, &width, &height) == 0)
     status = robot_click_at(x + width / 2, y + height / 2);
   g_clear_object(&component);

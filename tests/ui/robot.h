@@ -46,6 +46,7 @@ int robot_fill(struct robot *robot, const char *role, const char *name, const ch
 /* The pointer, in pixels of the screen. */
 int robot_point(int x, int y);
 int robot_click_at(int x, int y);
+int robot_wheel(int x, int y, int down); /* one notch; below 0: up */
 int robot_drag(int x0, int y0, int x1, int y1);
 int robot_extents(AtspiAccessible *widget, int *x, int *y, int *width, int *height);
 

@@ -5,44 +5,11 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Clips drawn by the program itself. */
-static int draw_clips(struct scene *scene, char folder[300]) {
-  char *program = g_path_get_dirname(scene->program), command[1200];
-  snprintf(folder, 300, "%s/my-clips", scene->home);
-  snprintf(command, sizeof command,
-           "exec \"%s/../app/megaslide\" render-scenes -o \"%s\" --clips 6 --size 64x64 --frames 9 --seed 3 "
-           ">/dev/null 2>&1",
-           program, folder);
-  g_free(program);
-  return system(command) == 0 ? 0 : -1;
-}
-
-/* The dialog takes the name it proposes; the folder is the home. */
-static int save_as(struct scene *scene, const char *menu, const char *path) {
-  struct robot *r = &scene->robot;
-  int status = robot_press(r, "push button", "Save and more*", 3);
-  if (status == 0)
-    status = robot_press(r, NULL, menu, 3);
-  robot_sleep(1);
-  if (status == 0)
-    status = robot_key("ctrl+a");
-  if (status == 0)
-    status = robot_type(path);
-  if (status == 0)
-    status = robot_press(r, "push button", "Save", 5);
-  for (int i = 0; i < 50 && access(path, R_OK) != 0; i++)
-    robot_sleep(.2);
-  return status == 0 && access(path, R_OK) == 0 ? 0 : -1;
-}
 
 static void train(struct scene *scene) {
   struct robot *r = &scene->robot;
   char folder[300], path[400];
-  if (scene_step(draw_clips(scene, folder), "six clips with captions are drawn"))
+  if (scene_step(scene_draw_clips(scene, folder), "six clips with captions are drawn"))
     return;
   scene_step(robot_press(r, "page tab", "Train", 3), "open the Train page");
   scene_picture(scene, "train-empty");
@@ -68,9 +35,9 @@ static void train(struct scene *scene) {
   g_clear_object(&graph);
   scene_picture(scene, "train-done");
   snprintf(path, sizeof path, "%s/loss.png", scene->home);
-  scene_step(save_as(scene, "Save graphs as PNG", path), "the graphs are saved as a picture");
+  scene_step(scene_save_as(scene, "Save graphs as PNG", path), "the graphs are saved as a picture");
   snprintf(path, sizeof path, "%s/loss.csv", scene->home);
-  if (scene_step(save_as(scene, "Save curves as CSV", path), "the curves are saved as a table") == 0) {
+  if (scene_step(scene_save_as(scene, "Save curves as CSV", path), "the curves are saved as a table") == 0) {
     char *text = NULL, *end;
     int lines = 0;
     g_file_get_contents(path, &text, NULL, NULL);

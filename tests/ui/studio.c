@@ -202,3 +202,45 @@ int scene_make_long(struct scene *scene, const char *prompt, const char *steps) 
   g_clear_object(&line);
   return status;
 }
+
+int scene_shell(const struct scene *scene, const char *arguments) {
+  char *folder = g_path_get_dirname(scene->program);
+  char *command =
+      g_strdup_printf("exec \"%s/../app/megaslide\" %s >\"%s/shell\" 2>&1", folder, arguments, scene->home);
+  const int status = system(command) == 0 ? 0 : -1;
+  if (status) {
+    char *text = NULL, line[600];
+    snprintf(line, sizeof line, "%s/shell", scene->home);
+    g_file_get_contents(line, &text, NULL, NULL);
+    printf("# megaslide %s\n# %s\n", arguments, text ? text : "");
+    g_free(text);
+  }
+  g_free(command);
+  g_free(folder);
+  return status;
+}
+
+int scene_draw_clips(struct scene *scene, char folder[300]) {
+  char arguments[500];
+  snprintf(folder, 300, "%s/my-clips", scene->home);
+  snprintf(arguments, sizeof arguments, "render-scenes -o \"%s\" --clips 6 --size 64x64 --frames 9 --seed 3",
+           folder);
+  return scene_shell(scene, arguments);
+}
+
+int scene_save_as(struct scene *scene, const char *menu, const char *path) {
+  struct robot *r = &scene->robot;
+  int status = robot_press(r, "push button", "Save and more*", 3);
+  if (status == 0)
+    status = robot_press(r, NULL, menu, 3);
+  robot_sleep(1);
+  if (status == 0)
+    status = robot_key("ctrl+a");
+  if (status == 0)
+    status = robot_type(path);
+  if (status == 0)
+    status = robot_press(r, "push button", "Save", 5);
+  for (int i = 0; i < 50 && access(path, R_OK) != 0; i++)
+    robot_sleep(.2);
+  return status == 0 && access(path, R_OK) == 0 ? 0 : -1;
+}

@@ -39,3 +39,9 @@ int scene_drop(struct scene *scene, const char *file);
 int scene_set_steps(struct scene *scene, const char *steps);
 /* Begins a clip of so many steps with Ctrl+Enter; waits until it tells its steps. */
 int scene_make_long(struct scene *scene, const char *prompt, const char *steps);
+/* Runs the program of the command line; 0, or -1 with what it said as comments. */
+int scene_shell(const struct scene *scene, const char *arguments);
+/* Six clips with captions, 64x64 of 9 frames, drawn by the program itself. */
+int scene_draw_clips(struct scene *scene, char folder[300]);
+/* An item of the run's menu, and the path typed into the dialog that it opens; waits for the file. */
+int scene_save_as(struct scene *scene, const char *menu, const char *path);
