@@ -7,11 +7,11 @@ set -u
 program=$(readlink -f "$1")
 if ! command -v mpirun >/dev/null || [ ! -e "${2:-}" ]; then
   echo "1..0 # SKIP there is no mpirun, or the program was built without MPI"
-  exit 77
+  exit 0
 fi
 if grep -aq __asan_init "$program" || grep -aq __tsan_init "$program"; then
   echo "1..0 # SKIP the MPI library does not know this sanitizer"
-  exit 77
+  exit 0
 fi
 . "$(dirname "$(readlink -f "$0")")/shell.sh"
 folder=$(mktemp -d)
