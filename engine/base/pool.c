@@ -21,6 +21,7 @@ struct ms_pool {
   struct worker *workers; /* [threads], 0 is the caller */
   size_t scratch_bytes;
   const atomic_int *cancel;
+  int starved; /* scratch that a run counts on is not there: nothing is run any more */
   /* Written by run before `generation` is raised, read by workers after they see it raised. */
   ms_task_fn fn;
   void *data;
@@ -160,8 +161,10 @@ int ms_pool_reserve(struct ms_pool *pool, size_t bytes) {
   bytes = (bytes + 4095) / 4096 * 4096;
   for (int i = 0; i < pool->threads; i++) {
     void *scratch = aligned_alloc(4096, bytes);
-    if (!scratch)
+    if (!scratch) {
+      pool->starved = 1;
       return MS_ENOMEM;
+    }
     free(pool->workers[i].scratch);
     pool->workers[i].scratch = scratch;
   }
@@ -205,6 +208,14 @@ void ms_pool_set_cancel(struct ms_pool *pool, const atomic_int *cancel) {
   pool->cancel = cancel;
 }
 
+int ms_pool_stopped(const struct ms_pool *pool, const char *words, struct ms_error *error) {
+  if (pool->starved)
+    return ms_error_set(error, MS_ENOMEM, "out of memory for the work of a thread");
+  return ms_pool_cancelled(pool) ? ms_error_set(error, MS_ECANCELLED, "%s", words) : 0;
+}
+
 int ms_pool_cancelled(const struct ms_pool *pool) {
+  if (pool->starved)
+    return 1;
   return pool->cancel && atomic_load_explicit(pool->cancel, memory_order_relaxed);
 }

@@ -25,10 +25,14 @@ int ms_pool_open(struct ms_pool **pool, int threads,
 int ms_pool_open_counting(struct ms_pool **pool, int threads, struct ms_error *error);
 void ms_pool_close(struct ms_pool **pool);
 int ms_pool_threads(const struct ms_pool *pool);
-/* Makes each worker's scratch at least `bytes` (aligned to 64). Returns 0 or MS_ENOMEM. Not during a run. */
+/* Makes each worker's scratch at least `bytes` (aligned to 64). Returns 0 or MS_ENOMEM. Not during a run. Who
+ * cannot return that either may leave it: after it the pool runs nothing, and counts as cancelled. */
 int ms_pool_reserve(struct ms_pool *pool, size_t bytes);
 size_t ms_pool_scratch_bytes(const struct ms_pool *pool); /* of one worker, as reserved */
 void ms_pool_run(struct ms_pool *pool, ms_task_fn fn, void *data, int64_t tasks);
 /* The flag polled between tasks; borrowed; NULL: none. */
 void ms_pool_set_cancel(struct ms_pool *pool, const atomic_int *cancel);
 int ms_pool_cancelled(const struct ms_pool *pool);
+/* Whether what was run came to its end: 0, MS_ECANCELLED with these words, or MS_ENOMEM if scratch was
+ * missing. */
+int ms_pool_stopped(const struct ms_pool *pool, const char *words, struct ms_error *error);

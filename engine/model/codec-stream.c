@@ -110,9 +110,7 @@ void ms_codec_stream_close(struct ms_codec_stream **pointer) {
 }
 
 static int cancelled(const struct ms_codec_stream *stream, struct ms_error *error) {
-  if (ms_pool_cancelled(stream->codec->compute->pool))
-    return ms_error_set(error, MS_ECANCELLED, "cancelled");
-  return 0;
+  return ms_pool_stopped(stream->codec->compute->pool, "cancelled", error);
 }
 
 struct latent_run {

@@ -387,8 +387,8 @@ int ms_codec_train_pass(struct ms_codec *codec, const struct ms_codec_train *tra
     penalty += pass->sums[2 * i];
   if ((result = encoder_back(codec, grad, error)) < 0)
     return result;
-  if (ms_pool_cancelled(codec->compute->pool))
-    return ms_error_set(error, MS_ECANCELLED, "cancelled");
+  if ((result = ms_pool_stopped(codec->compute->pool, "cancelled", error)) < 0)
+    return result;
   *loss = l1 / values + MSE_WEIGHT * l2 / values + penalty;
   *mse = l2 / values;
   if (!isfinite(*loss))

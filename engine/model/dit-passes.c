@@ -7,7 +7,7 @@
 #include "model/dit-private.h"
 
 static int stopped(struct ms_dit *dit, struct ms_error *error) {
-  return ms_pool_cancelled(dit->compute->pool) ? ms_error_set(error, MS_ECANCELLED, "cancelled") : 0;
+  return ms_pool_stopped(dit->compute->pool, "cancelled", error);
 }
 
 /* Ends the loan of a shard; returns the first error. */

@@ -224,7 +224,7 @@ int ms_dit_prepare(struct ms_dit *dit, enum msk_precision precision, int trainin
     bind_shard(dit, i, &all);
   pack(dit, &all);
   dit->prepared = 1;
-  return ms_pool_cancelled(dit->compute->pool) ? ms_error_set(error, MS_ECANCELLED, "cancelled") : 0;
+  return ms_pool_stopped(dit->compute->pool, "cancelled", error);
 }
 
 int ms_dit_prepare_source(struct ms_dit *dit, const struct ms_dit_source *source,

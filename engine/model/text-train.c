@@ -90,8 +90,8 @@ int ms_text_train_pass(struct ms_text *text, const char *const *captions, const 
     memcpy(b->g + b->starts[caption] * dim, b->t + caption * dim, (size_t)dim * sizeof(float));
   if ((result = ms_text_backward(text, b, captions_count, grad, error)) < 0)
     return result;
-  if (ms_pool_cancelled(text->compute->pool))
-    return ms_error_set(error, MS_ECANCELLED, "cancelled");
+  if ((result = ms_pool_stopped(text->compute->pool, "cancelled", error)) < 0)
+    return result;
   *loss = total / share;
   *right = hits / share;
   if (!isfinite(*loss))

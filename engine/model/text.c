@@ -254,7 +254,6 @@ int ms_text_encode(struct ms_text *text, const char *prompt, float *out, char *s
   b->starts[1] = count;
   ms_text_forward(text, b, 1);
   ms_text_final_norm(text, b->x, count, out, NULL);
-  if (ms_pool_cancelled(text->compute->pool))
-    return ms_error_set(error, MS_ECANCELLED, "cancelled");
-  return count;
+  result = ms_pool_stopped(text->compute->pool, "cancelled", error);
+  return result < 0 ? result : count;
 }

@@ -48,8 +48,8 @@ int ms_deliver_run(const struct ms_deliver *d, struct ms_error *error) {
     int count = 0;
     ms_latents_take_frame(d->latents, channels, d->lattice, t, frame);
     code = ms_codec_decode_push(decoder, frame, pixels, &count, error);
-    if (code == 0 && ms_pool_cancelled(d->model->compute->pool))
-      code = ms_error_set(error, MS_ECANCELLED, "stopped while decoding");
+    if (code == 0)
+      code = ms_pool_stopped(d->model->compute->pool, "stopped while decoding", error);
     for (int f = 0; f < count && written < d->frames && code == 0; f++) {
       code = to_rgb(pixels + (size_t)f * pixels_count, d->lattice[2] * strides[2], d->width, d->height, rgb)
                  ? ms_encoder_write(encoder, rgb, error)

@@ -74,8 +74,7 @@ int ms_enlarge(struct ms_model *model, const struct ms_stage *from, const float 
       ms_latents_put_frame(out, channels, to->lattice, t, encoded);
       if (done)
         done(data, t);
-      if (ms_pool_cancelled(model->compute->pool))
-        code = ms_error_set(error, MS_ECANCELLED, "stopped while enlarging");
+      code = ms_pool_stopped(model->compute->pool, "stopped while enlarging", error);
     }
   }
   if (code == 0)

@@ -196,8 +196,8 @@ static int compute_step(struct loop *loop, int b, int samples, double *loss, str
     code = ms_error_set(error, MS_ENOTFINITE, "the loss is not finite");
   if (code == 0)
     code = ms_dit_backward_all(dit, loop->batches, loop->own, loop->gradients, NULL, error);
-  if (code == 0 && ms_pool_cancelled(loop->model->compute->pool))
-    code = ms_error_set(error, MS_ECANCELLED, "stopped at step %lld", (long long)loop->at.step);
+  if (code == 0) /* the last words of a run that is stopped are others */
+    code = ms_pool_stopped(loop->model->compute->pool, "stopped", error);
   code = ms_trained_end(&loop->trained, code, error);
   if (code == 0)
     *loss = mean_loss(loop);

@@ -38,6 +38,27 @@ static int each_once(const struct job *job, int64_t n) {
   return 1;
 }
 
+static void count_run(void *data, int64_t task, void *scratch) {
+  ++*(int *)data;
+}
+
+/* After it nothing is run with less scratch than was asked for. */
+static void check_starved(void) {
+  struct ms_pool *pool = NULL;
+  struct ms_error error = {0};
+  int runs = 0;
+  if (ms_pool_open(&pool, 2, &error) < 0) {
+    check_ok(0, "a pool opens: %s", error.message);
+    return;
+  }
+  check_ok(ms_pool_stopped(pool, "cancelled", &error) == 0, "a pool is not stopped");
+  check_ok(ms_pool_reserve(pool, (size_t)1 << 60) == MS_ENOMEM, "scratch that no machine has");
+  ms_pool_run(pool, count_run, &runs, 3);
+  check_ok(runs == 0, "then nothing is run");
+  check_ok(ms_pool_stopped(pool, "cancelled", &error) == MS_ENOMEM, "which is told");
+  ms_pool_close(&pool);
+}
+
 int main(int argc, char **argv) {
   static const int threads[] = {1, 2, 3, 8};
   static struct job job;
@@ -79,5 +100,6 @@ int main(int argc, char **argv) {
            "a pool that only counts has 500 threads");
   ms_pool_close(&pool);
   check_ok(pool == NULL, "and closes");
+  check_starved();
   return check_end();
 }
