@@ -28,6 +28,7 @@ at_moment() {
 # What a run that was told to stop has done is saved, all of it. It may have been through.
 stopped_well() {
   local rows step
+  [ -e o ] || return 0 # it had not begun
   grep -q 'stopped' err || grep -q ': 3 steps' out || { echo "no words"; return 1; }
   rows=$(tail -n +2 o/metrics.csv 2>/dev/null | grep -c ,)
   step=$(newest o)

@@ -13,13 +13,18 @@ check "reads of parts change nothing" survives 0 "read short 0"
 for n in $(places 2 22 "$reads"); do
   check "a read that fails, $n of $reads" survives "0 3 5" "read eio $n"
 done
-files=/state/
-rm -rf o
-faulty "any nothing 1" train clips -o o "${own[@]}"
-reads=$(calls read)
-for n in $(places 3 60 "$reads"); do
-  check "a wrong byte in the working state, read $n of $reads" survives 3 "read flip $n"
-done
+wrong_bytes() { # wrong_bytes WHAT QUICK LONG
+  local n reads
+  files=/state/
+  rm -rf o
+  faulty "any nothing 1" train clips -o o "${own[@]}"
+  reads=$(calls read)
+  for n in $(places "$2" "$3" "$reads"); do
+    check "a wrong byte in the $1, read $n of $reads" survives 3 "read flip $n"
+  done
+  files=
+}
+wrong_bytes "working state" 3 60
 
 # flip FILE: a byte in its middle
 flip() {
@@ -77,9 +82,6 @@ for n in $(places 2 22 "$reads"); do
 done
 
 # The model that a run starts from
-model=$folder/model
-cp -r "${MEGASLIDE_DATA:?}/models/starter" "$model"
-own+=(--model "$model")
 files=dit.safetensors
 rm -rf o
 faulty "any nothing 1" train clips -o o "${own[@]}"
@@ -88,6 +90,10 @@ for n in $(places 1 20 "$reads"); do
   check "a read of the model that fails, $n of $reads" survives 3 "read eio $n"
 done
 files=
+prepare --batch 2 --accumulate 6 --validation 0 --steps 2
+check "activations lie on the disk" grep -q '"name":"read input' calm.json
+wrong_bytes "working state or an activation" 2 40
+
 dd if=/dev/zero of="$model/dit.safetensors" bs=1 seek=200 count=1 conv=notrunc 2>/dev/null
 check "a model whose head is damaged" ends 3 train clips -o bad "${own[@]}"
 truncate -s -4 "$model/dit.safetensors"
