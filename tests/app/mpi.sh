@@ -72,7 +72,7 @@ check "from where they came" grep -q '"read_bytes":[1-9]' out
 check "each has its budget" kept $((budget + 60))
 check "it has the same bits" same two disk
 check "and nothing is left of the working state" test ! -e disk/state
-for more in "--moments 8bit" "--method offsets" "--ema 0"; do
+for more in "--moments 8bit" "--method offsets" "--method lora --rank 8" "--ema 0"; do
   # shellcheck disable=SC2086
   check "in memory with $more" together 0 2 train clips -o kind-memory "${own[@]}" $more --steps 6
   # shellcheck disable=SC2086
