@@ -190,6 +190,7 @@ MsaPlan *msa_plan_training(const struct msa_plan_place *place, const MsaTrainPar
   fill_machine(place, data, sizeof data, params->host_memory, params->threads, &machine);
   int code = msa_engine_train_job(params, &job, &failure);
   job.output = output; /* what is free on its disk is looked at */
+  job.trace = output;  /* one is kept, which takes memory */
   if (code == 0)
     code = ms_plan_train(&job, 0, &machine, &place->rates, &found, &failure);
   if (code < 0) {

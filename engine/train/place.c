@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sample/memory.h"
+#include "stream/trace.h"
 
 static size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
@@ -89,6 +90,8 @@ void ms_train_need(const struct ms_model *model, const struct ms_train_job *aske
   packed += ms_model_shard_packed_bytes(model, MSK_BF16, MSK_PRECISION_BF16, -1, 1);
   fixed = clips->held + memory.program + beside + parts.media + parts.clips + parts.kept +
           4 * parts.batch * (size_t)job->accumulate;
+  if (job->trace)
+    fixed += MS_TRAIN_TRACED * sizeof(struct ms_trace_event);
   working = larger(parts.working, parts.validation);
   if (job->sample_prompt && job->sample_every > 0)
     add_preview(model, &working, &fixed);

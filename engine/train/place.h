@@ -6,6 +6,9 @@
 #include "stream/placement.h"
 #include "train/memory.h"
 
+/* Operations that a run's trace keeps, where one is wanted: some steps of a large model. */
+#define MS_TRAIN_TRACED 200000
+
 struct ms_train_need {
   struct ms_placement_job job; /* for the CPU, budgets left 0 for the caller to set; points into the arrays */
   int64_t counts[MS_MAX_LAYERS], trained[MS_MAX_LAYERS];

@@ -11,9 +11,6 @@
 #include "base/system.h"
 #include "train/lora.h"
 
-/* Operations that the trace keeps: some steps of a large model. */
-#define TRACED 200000
-
 int ms_trained_place(struct ms_placement *placement, struct ms_train_need *need,
                      const struct ms_machine *machine, struct ms_error *error) {
   need->job.host_budget = ms_memory_budget(machine);
@@ -134,7 +131,7 @@ int ms_trained_open(struct ms_trained *t, struct ms_model *model, const struct m
     code = ms_error_set(error, MS_EBUDGET, "the model's state does not fit the %s memory allowed",
                         t->placement.short_of);
   if (code == 0)
-    code = ms_trace_open(&t->trace, job->trace ? TRACED : 0, error);
+    code = ms_trace_open(&t->trace, job->trace ? MS_TRAIN_TRACED : 0, error);
   if (code == 0)
     lay_out(t);
   if (code == 0)
