@@ -62,7 +62,7 @@ prepare() {
   local budget
   for budget in "$least" "$((least + 1))"; do # what is told is rounded
     rm -rf calm
-    faulty "any nothing 1" train clips -o calm "${own[@]}" --host-memory "${budget}M" --trace calm.json && break
+    faulty "any nothing 1" train clips -o calm "${own[@]}" --host-memory "${budget}M" && break
   done
   own+=(--host-memory "${budget}M")
 }

@@ -91,6 +91,8 @@ for n in $(places 1 20 "$reads"); do
 done
 files=
 prepare --batch 2 --accumulate 6 --validation 0 --steps 2
+rm -rf o
+"$program" train clips -o o "${own[@]}" --trace calm.json >/dev/null 2>&1
 check "activations lie on the disk" grep -q '"name":"read input' calm.json
 wrong_bytes "working state or an activation" 2 40
 
