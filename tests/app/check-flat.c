@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
   room_begin(argc, argv);
   MsaStudio *studio = room_open();
   /* its measurement of the machine takes memory for a moment */
-  check_ok(room_until(is_ready, msa_studio_get_planner(studio), 60), "the planner is ready");
+  check_ok(room_until(is_ready, msa_studio_get_planner(studio), 200), "the planner is ready");
   for (int i = 1; i <= JOBS; i++) {
     g_autoptr(MsaGenerateParams) params = room_params("a red ball moves right", 2, i);
     params->frames = 1 + i % 5;

@@ -154,7 +154,7 @@ static void check_plans(MsaPlanner *planner, MsaModels *models) {
   check_ok(early && (early->seconds < 0 || is_ready(planner)), "does not make up a time");
   check_ok(early && early->width == 192 && early->height == 128 && early->frames == 33 && early->steps == 24,
            "it fills in what the model would choose");
-  check_ok(room_until(is_ready, planner, 60), "the rates are measured");
+  check_ok(room_until(is_ready, planner, 200), "the rates are measured");
   check_ok(room_exists(cached), "and kept");
   g_autoptr(MsaPlan) timed = plan(planner, params, NULL);
   check_ok(timed && timed->seconds > 0.05 && timed->seconds < 600 && timed->seconds_per_step > 0,
