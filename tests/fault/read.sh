@@ -93,7 +93,7 @@ files=
 prepare --batch 2 --accumulate 6 --validation 0 --steps 2
 rm -rf o
 # what the trace itself takes is on top
-"$program" train clips -o o "${own[@]:0:${#own[@]}-1}" "$((${own[-1]%M} + 16))M" --trace calm.json >/dev/null 2>&1
+"$program" train clips -o o "${own[@]:0:${#own[@]}-1}" "$((${own[-1]%M} + 10))M" --trace calm.json >/dev/null 2>&1
 check "activations lie on the disk" grep -q '"name":"read input' calm.json
 wrong_bytes "working state or an activation" 2 40
 
