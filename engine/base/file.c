@@ -62,6 +62,13 @@ static int open_part(const char *part) {
   return -EBUSY;
 }
 
+/* Links there name what a process has open; a file renamed over one would stand in every program's way. */
+static int is_device_link(const char *path) {
+  struct stat info;
+  return !strncmp(path, "/dev/", 5) && strncmp(path, "/dev/shm/", 9) != 0 && lstat(path, &info) == 0 &&
+         S_ISLNK(info.st_mode);
+}
+
 int ms_file_out_open(struct ms_file_out *out, const char *path, struct ms_error *error) {
   struct stat info;
   int code;
@@ -69,9 +76,9 @@ int ms_file_out_open(struct ms_file_out *out, const char *path, struct ms_error 
   out->fd = -1;
   if (!*path)
     return ms_error_set(error, MS_EOUTPUT, "cannot write a file without a name");
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+  if (is_device_link(path) || (stat(path, &info) == 0 && !S_ISREG(info.st_mode)))
     return ms_error_set(error, MS_EOUTPUT, "cannot write \"%.300s\": it is %s, not a file", path,
-                        S_ISDIR(info.st_mode) ? "a folder" : "a device or the like");
+                        !is_device_link(path) && S_ISDIR(info.st_mode) ? "a folder" : "a device or the like");
   out->path = strdup(path);
   out->part = malloc(strlen(path) + sizeof ".part");
   if (!out->path || !out->part) {

@@ -85,7 +85,9 @@ struct ms_train_job {
   const char *sample_prompt;
   enum ms_missing_caption on_missing_caption;
   const char *recipe; /* path, kept for run.json */
-  const char *trace;  /* file for a Chrome trace of what the lanes did; NULL: none */
+  /* File for a Chrome trace of what the lanes did; NULL: none. MS_EOUTPUT before the work begins where it
+   * cannot be written; if it fails at the end, hooks->log is told and the run is done all the same. */
+  const char *trace;
 };
 void ms_train_job_init(struct ms_train_job *job);
 

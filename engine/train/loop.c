@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/system.h"
 #include "train/checkpoint.h"
 #include "train/disk.h"
@@ -397,11 +398,27 @@ static void finish(struct loop *loop) {
   free(loop);
 }
 
-/* For a person who looks for what a step waited for. */
-static int write_trace(struct loop *loop, struct ms_error *error) {
-  return loop->job->trace && ms_group_rank(loop->group) == 0
-             ? ms_trace_write(&loop->trained.trace, loop->job->trace, error)
-             : 0;
+/* Whether the trace can be written, before a run of hours ends without it. */
+static int try_trace(const struct loop *loop, struct ms_error *error) {
+  struct ms_file_out out;
+  int code;
+  if (!loop->job->trace || ms_group_rank(loop->group) != 0)
+    return 0;
+  code = ms_file_out_open(&out, loop->job->trace, error);
+  if (code == 0)
+    ms_file_out_abandon(&out);
+  return code;
+}
+
+/* For a person who looks for what a step waited for. The model is there without it, so it fails no run. */
+static void write_trace(struct loop *loop) {
+  struct ms_error why = {0};
+  char message[400];
+  if (!loop->job->trace || ms_group_rank(loop->group) != 0 ||
+      ms_trace_write(&loop->trained.trace, loop->job->trace, &why) == 0)
+    return;
+  snprintf(message, sizeof message, "there is no trace of this run: %.300s", why.message);
+  log_line(loop, MS_LOG_WARNING, message);
 }
 
 int ms_train_refuse_steps(const struct ms_train_job *job, int64_t done, struct ms_error *error) {
@@ -471,7 +488,9 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
                         .own = job->accumulate / ms_group_size(machine->group),
                         .result = result,
                         .start = ms_seconds()};
-  code = open_feed(loop, source, &why);
+  code = ms_group_agree(loop->group, try_trace(loop, &why), &why);
+  if (code == 0)
+    code = open_feed(loop, source, &why);
   ms_memory_trim();
   if (loop->group) {
     loop->together = hooks ? *hooks : (struct ms_hooks){0};
@@ -503,7 +522,7 @@ int ms_train_loop(struct ms_model *model, const struct ms_train_job *job, const 
   if (code == MS_ECANCELLED)
     stop(loop, &why);
   if (code == 0 || code == MS_ECANCELLED)
-    write_trace(loop, NULL);
+    write_trace(loop);
   if (code < 0)
     ms_error_set(error, code, "%s", why.message);
   finish(loop);

@@ -48,6 +48,9 @@ budget=$(least train clips "${own[@]}" --ema 0.9 --accumulate 2)
 check "between both, with three threads" ends 0 train clips -o middle "${own[@]}" --ema 0.9 --accumulate 2 --threads 3 --host-memory $((budget + 30000000)) --trace trace.json
 check "the same weights" cmp averaged/dit.safetensors middle/dit.safetensors
 check "a trace of its lanes" grep -q '"cat":"optimizer"' trace.json
+check "a trace that cannot be written is told before the work" ends 5 train clips -o untraced "${own[@]}" --trace nowhere/trace.json
+check "by name" grep -q nowhere err
+check "and leaves nothing" sh -c "! [ -e untraced ]"
 
 for seconds in 0.5 1.2; do
   rm -rf killed
