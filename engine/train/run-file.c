@@ -131,6 +131,8 @@ static const char *format(const struct setting *setting, const struct ms_train_j
   union value value = of_job(setting, job);
   if (setting->number == MS_SETTING_SIZE)
     snprintf(text, 64, "%dx%d", job->width, job->height);
+  else if (setting->number == MS_SETTING_MOMENTS)
+    snprintf(text, 64, value.whole == 8 ? "8bit" : "32");
   else if (setting->kind == KIND_NUMBER)
     snprintf(text, 64, "%.10g", value.number);
   else if (setting->kind == KIND_CHOICE)
