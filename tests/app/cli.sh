@@ -46,8 +46,8 @@ check "a size of memory that is none" ends 2 generate ball --host-memory much -o
 check "a bad flag with --json" ends 2 generate ball --setps 4 --json
 check "is told as JSON" only_json
 check "as an error" says out '"event":"error","exit":2'
-check "a clip beyond the memory" ends 4 generate ball --size 640x384 --frames 65 --host-memory 150M -o "$folder/a.mp4"
-check "says of which, how much and what would fit" says err 'host memory, [0-9]+ MiB more than the 150 MiB allowed: .* would fit'
+check "a clip beyond the memory" ends 4 generate ball --size 1280x720 --frames 129 --host-memory 500M -o "$folder/a.mp4"
+check "says of which, how much and what would fit" says err 'host memory, [0-9]+ MiB more than the 500 MiB allowed: .* would fit'
 check "a clip beyond the device" ends 4 generate ball --size 640x384 --frames 65 --device-memory 60M -o "$folder/a.mp4"
 check "says so too" says err 'device memory, [0-9]+ MiB more than the 60 MiB allowed: .* would fit'
 check "a model beyond the device" ends 4 generate ball --size 64x64 --device-memory 6M -o "$folder/a.mp4"
