@@ -100,7 +100,7 @@ static void tell_bytes(const struct study *s) {
   tell(s, "state, float32 master, 14 B a parameter", "bytes", 14 * s->n);
   tell(s, "state, split master, 12 B a parameter", "bytes", 12 * s->n);
   tell(s, "state, split master and 8-bit moments, 6 B a parameter", "bytes",
-       (6 + 8.0 / MS_PLACEMENT_BLOCK) * s->n);
+       (6 + 8.0 / MSK_ADAMW_BLOCK) * s->n);
   tell(s, "gradients in bf16", "bytes", 2 * s->n);
   tell(s, "one bf16 tensor [T,C]", "bytes", input);
   tell(s, "inputs of all layers in bf16", "bytes", layers * input);
@@ -187,7 +187,7 @@ static int run_clips(const struct study *s, const struct ms_placement *base, str
 }
 
 static int run_trials(const struct study *s, struct ms_error *error) {
-  static const double layouts[] = {12, 14, 6 + 8.0 / MS_PLACEMENT_BLOCK};
+  static const double layouts[] = {12, 14, 6 + 8.0 / MSK_ADAMW_BLOCK};
   const int device = ms_plan_has_device(&s->base);
   struct ms_placement_job job = {.layers = ms_dit_config(s->base.model.dit)->layers,
                                  .counts = s->counts,

@@ -59,12 +59,15 @@ static int is_aligned(int64_t at, const void *memory, size_t bytes) {
   return ((uint64_t)at | (uintptr_t)memory | bytes) % MS_DISK_ALIGN == 0;
 }
 
-int ms_disk_file_read(const struct ms_disk_file *file, int64_t at, void *to, size_t bytes,
-                      struct ms_error *error) {
-  int direct = file->direct >= 0 && is_aligned(at, to, bytes);
+/* All of the bytes in requests, past the cache while everything is aligned. Returns 0, an errno, or -1: the
+ * file ends or takes no more. */
+static int transfer(const struct ms_disk_file *file, int write, int64_t at, void *memory, size_t bytes) {
+  int direct = file->direct >= 0 && is_aligned(at, memory, bytes);
   for (size_t done = 0; done < bytes;) {
+    int fd = direct ? file->direct : file->fd;
     size_t part = bytes - done < REQUEST ? bytes - done : REQUEST;
-    ssize_t n = pread(direct ? file->direct : file->fd, (char *)to + done, part, at + (int64_t)done);
+    ssize_t n = write ? pwrite(fd, (char *)memory + done, part, at + (int64_t)done)
+                      : pread(fd, (char *)memory + done, part, at + (int64_t)done);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0 && direct && errno == EINVAL) {
@@ -72,33 +75,28 @@ int ms_disk_file_read(const struct ms_disk_file *file, int64_t at, void *to, siz
       continue;
     }
     if (n <= 0)
-      return ms_error_set(error, MS_EINPUT, "cannot read the working state in \"%.300s\": %s", file->folder,
-                          n < 0 ? strerrordesc_np(errno) : "the file is too short");
+      return n < 0 ? errno : -1;
     done += (size_t)n;
-    if (direct && done % MS_DISK_ALIGN) /* a short read: the rest is not aligned */
+    if (direct && done % MS_DISK_ALIGN) /* less than was asked for: the rest is not aligned */
       direct = 0;
   }
   return 0;
 }
 
+int ms_disk_file_read(const struct ms_disk_file *file, int64_t at, void *to, size_t bytes,
+                      struct ms_error *error) {
+  int failed = transfer(file, 0, at, to, bytes);
+  if (!failed)
+    return 0;
+  return ms_error_set(error, MS_EINPUT, "cannot read the working state in \"%.300s\": %s", file->folder,
+                      failed > 0 ? strerrordesc_np(failed) : "the file is too short");
+}
+
 int ms_disk_file_write(const struct ms_disk_file *file, int64_t at, const void *from, size_t bytes,
                        struct ms_error *error) {
-  int direct = file->direct >= 0 && is_aligned(at, from, bytes);
-  for (size_t done = 0; done < bytes;) {
-    size_t part = bytes - done < REQUEST ? bytes - done : REQUEST;
-    ssize_t n = pwrite(direct ? file->direct : file->fd, (const char *)from + done, part, at + (int64_t)done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0 && direct && errno == EINVAL) {
-      direct = 0;
-      continue;
-    }
-    if (n <= 0)
-      return ms_error_set(error, MS_EOUTPUT, "cannot write the working state in \"%.300s\": %s", file->folder,
-                          n < 0 ? strerrordesc_np(errno) : "nothing was written");
-    done += (size_t)n;
-    if (direct && done % MS_DISK_ALIGN)
-      direct = 0;
-  }
-  return 0;
+  int failed = transfer(file, 1, at, (void *)from, bytes);
+  if (!failed)
+    return 0;
+  return ms_error_set(error, MS_EOUTPUT, "cannot write the working state in \"%.300s\": %s", file->folder,
+                      failed > 0 ? strerrordesc_np(failed) : "nothing was written");
 }

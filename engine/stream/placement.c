@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stream/shard-store.h"
+
 #define LARGEST_PIECE ((int64_t)4 << 20)
 #define SMALLEST_PIECE ((int64_t)64 << 10)
 /* Smaller pieces make the requests of the disk so short that it slows down: layers give way first. */
@@ -31,14 +33,12 @@ static double gradient_bytes(const struct ms_placement_job *job) {
 }
 
 double ms_placement_state_bytes(const struct ms_placement_job *job) {
-  double bytes = 2 + (job->moment_bits == 8 ? 2 + 8.0 / MS_PLACEMENT_BLOCK : 8) + (job->average ? 4 : 0);
+  double bytes = 2 + (job->moment_bits == 8 ? 2 + 8.0 / MSK_ADAMW_BLOCK : 8) + (job->average ? 4 : 0);
   return job->training ? bytes : 0;
 }
 
 uint64_t ms_placement_piece_bytes(const struct ms_placement_job *job, int64_t piece) {
-  int64_t blocks = (piece + MS_PLACEMENT_BLOCK - 1) / MS_PLACEMENT_BLOCK;
-  uint64_t bytes = region(piece, 2) + (job->average ? region(piece, 4) : 0);
-  return bytes + 2 * (job->moment_bits == 8 ? region(piece, 1) + region(blocks, 4) : region(piece, 4));
+  return ms_state_block_bytes(job->moment_bits, job->average, piece);
 }
 
 uint64_t ms_placement_home_bytes(const struct ms_placement_job *job, int64_t piece, int64_t count,

@@ -12,13 +12,11 @@
  * As many layers as fit are at home in the host, spread evenly over the depth, so that reading one from the
  * disk overlaps with computing others. More memory never means more disk traffic. */
 #pragma once
+#include "msk-adamw.h"
 #include "stream/schedule.h"
 
 /* Regions of a home and buffers begin and end at multiples of this, in memory and in files. */
 #define MS_PLACEMENT_ALIGN 4096
-/* Parameters that share one scale of 8-bit moments. Pieces are multiples of MS_PLACEMENT_ALIGN and so of it.
- */
-#define MS_PLACEMENT_BLOCK 256
 /* Inputs of layers under way where they do not all wait in memory: see schedule.h. */
 #define MS_PLACEMENT_INPUTS 3
 

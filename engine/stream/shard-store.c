@@ -13,7 +13,7 @@
 
 static size_t part_bytes(const struct ms_shard_store_params *p, enum ms_state_part part, int64_t n) {
   int small = p->moment_bits == 8;
-  int64_t blocks = (n + MS_MOMENT_BLOCK - 1) / MS_MOMENT_BLOCK;
+  int64_t blocks = (n + MSK_ADAMW_BLOCK - 1) / MSK_ADAMW_BLOCK;
   switch (part) {
   case MS_STATE_WEIGHTS:
   case MS_STATE_LOW:
@@ -45,6 +45,11 @@ static size_t part_offset(const struct ms_shard_store_params *p, enum ms_state_p
 
 size_t ms_state_offset(const struct ms_shard_store *store, enum ms_state_part part, int64_t count) {
   return part_offset(&store->params, part, count);
+}
+
+size_t ms_state_block_bytes(int moment_bits, int average, int64_t count) {
+  const struct ms_shard_store_params params = {.moment_bits = moment_bits, .average = average};
+  return part_offset(&params, MS_STATE_GRADIENT, count);
 }
 
 struct touching {

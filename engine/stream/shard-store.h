@@ -21,8 +21,6 @@
 #include "stream/disk-file.h"
 #include "stream/schedule.h"
 
-#define MS_MOMENT_BLOCK MSK_ADAMW_BLOCK /* parameters that share the scales of their 8-bit moments */
-
 enum ms_state_part {
   MS_STATE_WEIGHTS, /* bf16: the high words */
   MS_STATE_LOW,
@@ -97,6 +95,8 @@ static inline struct ms_shard *ms_shard_store_at(const struct ms_shard_store *st
 int ms_shard_store_fill(struct ms_shard_store *store, int shard, ms_shard_read_fn read, void *data,
                         struct ms_error *error);
 
+/* Bytes of the block of a piece of `count` parameters, before there is a store. */
+size_t ms_state_block_bytes(int moment_bits, int average, int64_t count);
 /* Parts of a block of `count` parameters: bytes of one, and where they are in it. */
 size_t ms_state_bytes(const struct ms_shard_store *store, enum ms_state_part part, int64_t count);
 size_t ms_state_offset(const struct ms_shard_store *store, enum ms_state_part part, int64_t count);

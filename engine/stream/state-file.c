@@ -36,7 +36,7 @@ static size_t element_size(const struct ms_shard_store *store, enum ms_state_par
 /* Elements of a part for so many parameters. */
 static int64_t elements(enum ms_state_part part, int64_t count) {
   return part == MS_STATE_M_SCALE || part == MS_STATE_V_SCALE
-             ? (count + MS_MOMENT_BLOCK - 1) / MS_MOMENT_BLOCK
+             ? (count + MSK_ADAMW_BLOCK - 1) / MSK_ADAMW_BLOCK
              : count;
 }
 

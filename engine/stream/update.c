@@ -32,8 +32,8 @@ static void update_run(const struct updating *u, enum ms_param_kind kind, int64_
     adamw.decay = 0;
   if (p->store->params.moment_bits == 8)
     ops->step_split8(&adamw, p->gradient + from, MSK_F32, p->weights + from, u->lo + from,
-                     (uint8_t *)u->m + from, (uint8_t *)u->v + from, u->m_scale + from / MS_MOMENT_BLOCK,
-                     u->v_scale + from / MS_MOMENT_BLOCK, p->first + from, u->update->seed, to - from);
+                     (uint8_t *)u->m + from, (uint8_t *)u->v + from, u->m_scale + from / MSK_ADAMW_BLOCK,
+                     u->v_scale + from / MSK_ADAMW_BLOCK, p->first + from, u->update->seed, to - from);
   else
     ops->step_split(&adamw, p->gradient + from, MSK_F32, p->weights + from, u->lo + from,
                     (float *)u->m + from, (float *)u->v + from, to - from);
@@ -44,9 +44,9 @@ static void update_blocks(const struct updating *u, int64_t begin, int64_t end) 
   const struct ms_params *params = u->piece->params;
   for (int64_t at = begin; at < end;) {
     enum ms_param_kind kind = params->list[ms_params_index(params, u->piece->flat + at)].kind;
-    int64_t to = at + MS_MOMENT_BLOCK;
+    int64_t to = at + MSK_ADAMW_BLOCK;
     while (to < end && params->list[ms_params_index(params, u->piece->flat + to)].kind == kind)
-      to += MS_MOMENT_BLOCK;
+      to += MSK_ADAMW_BLOCK;
     to = to < end ? to : end;
     update_run(u, kind, at, to);
     at = to;
