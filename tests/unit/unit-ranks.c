@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "fake-shards.h"
 #include "harness.h"
 #include "msk-cpu.h"
 #include "scratch.h"
@@ -55,35 +56,6 @@ struct rank {
   struct ms_streamer *streamer;
 };
 
-static void add_shard(struct rank *m, int shard) {
-  const int64_t matrix[2] = {shard < 0 ? 11 : 61 + shard, 131}, vector = 300 + 32 * shard;
-  struct ms_shard_layout *l = &m->layout[shard + 1];
-  int begin = m->params.count, part = m->v->part, i;
-  char name[40];
-  snprintf(name, sizeof name, "shard%d.matrix", shard);
-  i = ms_params_add(&m->params, name, 2, matrix);
-  if (part)
-    m->params.list[i].kind = MS_PARAM_FROZEN;
-  snprintf(name, sizeof name, "shard%d.bias", shard);
-  ms_params_add(&m->params, name, 1, &vector);
-  snprintf(name, sizeof name, "shard%d.out", shard);
-  ms_params_add(&m->params, name, 2, matrix);
-  l->begin = m->params.list[begin].offset;
-  l->count = m->params.total - l->begin;
-  l->owned = part && shard < 0 ? 0 : m->params.total - m->params.list[begin + (part ? 1 : 0)].offset;
-  l->first = l->count - l->owned;
-}
-
-static int first_weights(void *data, int shard, uint16_t *weights, struct ms_error *error) {
-  const struct rank *m = data;
-  const struct ms_shard_layout *l = &m->layout[shard + 1];
-  for (int64_t i = 0; i < l->count; i++) {
-    uint64_t hash = (uint64_t)(l->begin + i + 1) * 0x9e3779b97f4a7c15u;
-    weights[i] = msk_f32_to_bf16((float)((double)(hash >> 40) / (1 << 24) - 0.5));
-  }
-  return 0;
-}
-
 static void describe(struct rank *m) {
   const struct variant *v = m->v;
   unsigned disk = m->number % 2 ? v->other_disk : v->disk;
@@ -91,7 +63,7 @@ static void describe(struct rank *m) {
   ms_params_init(&m->params);
   m->params.type = MSK_BF16;
   for (int i = -1; i < LAYERS; i++)
-    add_shard(m, i);
+    fake_shard_add(&m->params, &m->layout[i + 1], i, 11, v->part);
   m->schedule = ms_schedule_params_default();
   for (int i = 0; i < LAYERS; i++) {
     m->counts[i] = m->layout[i + 1].count;
@@ -126,20 +98,13 @@ static int open_model(struct rank *m) {
   if (code == 0)
     code = ms_shard_store_open(&m->store, &store, m->compute.pool, &m->error);
   for (int i = -1; i < LAYERS && code == 0; i++)
-    code = ms_shard_store_fill(m->store, i, first_weights, m, &m->error);
+    code = ms_shard_store_fill(m->store, i, fake_shard_weights, m->layout, &m->error);
   params.store = m->store;
   if (code == 0)
     code = ms_streamer_open(&m->streamer, &params, &m->error);
   if (code == 0 && m->from)
     code = ms_state_file_read(m->store, m->from, m->from_sum, &m->error);
   return code;
-}
-
-static double weigh(const uint16_t *values, int64_t count, int64_t seed) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; i++)
-    sum += msk_bf16_to_f32(values[i]) * (double)((i * 7 + seed) % 13 - 6);
-  return sum / (double)count;
 }
 
 /* The rank's part of a gradient that is a whole number. */
@@ -156,7 +121,7 @@ static int forward(struct rank *m, int step, double *loss) {
     struct ms_dit_loan loan;
     code = source->begin(source->data, MS_PASS_FORWARD, shard, &loan, &m->error);
     if (code == 0 && shard < LAYERS)
-      *loss += weigh(loan.values, m->layout[shard + 1].count, step + shard);
+      *loss += fake_shard_weigh(loan.values, m->layout[shard + 1].count, step + shard);
     if (code == 0)
       code = source->end(source->data, MS_PASS_FORWARD, shard, &m->error);
     if (code == 0 && step == BAD_STEP && shard == 1 && m->number == m->size - 1)
@@ -185,16 +150,7 @@ static int backward(struct rank *m, int step) {
 }
 
 static int run_step(struct rank *m, int step) {
-  struct ms_update update = {.adamw = {.lr = 0.01,
-                                       .beta1 = 0.9,
-                                       .beta2 = 0.99,
-                                       .eps = 1e-8,
-                                       .decay = 0.1,
-                                       .correction1 = 1 - pow(0.9, (double)step + 1),
-                                       .correction2 = 1 - pow(0.99, (double)step + 1),
-                                       .grad_scale = 0.01},
-                             .average = 0.7f,
-                             .seed = (uint32_t)step};
+  struct ms_update update = fake_shard_update(step, 0.01);
   const char *bad;
   double loss;
   int code = ms_streamer_begin(m->streamer, MS_STREAM_STEP, &m->error);

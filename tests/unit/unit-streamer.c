@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "fake-shards.h"
 #include "harness.h"
 #include "msk-cpu.h"
 #include "scratch.h"
@@ -44,37 +45,6 @@ struct model {
   int64_t step;
 };
 
-static int64_t add_shard(struct model *m, int shard, int part) {
-  const int64_t matrix[2] = {shard < 0 ? 40 : 61 + shard, 131}, vector = 300 + 32 * shard;
-  char name[40];
-  int i, begin = m->params.count;
-  int64_t trained;
-  snprintf(name, sizeof name, "shard%d.matrix", shard);
-  i = ms_params_add(&m->params, name, 2, matrix);
-  if (part)
-    m->params.list[i].kind = MS_PARAM_FROZEN;
-  snprintf(name, sizeof name, "shard%d.bias", shard);
-  ms_params_add(&m->params, name, 1, &vector);
-  snprintf(name, sizeof name, "shard%d.out", shard);
-  ms_params_add(&m->params, name, 2, matrix);
-  trained = m->params.total - m->params.list[begin + (part ? 1 : 0)].offset;
-  m->layout[shard + 1] = (struct ms_shard_layout){.begin = m->params.list[begin].offset,
-                                                  .count = m->params.total - m->params.list[begin].offset,
-                                                  .owned = part && shard < 0 ? 0 : trained};
-  m->layout[shard + 1].first = m->layout[shard + 1].count - m->layout[shard + 1].owned;
-  return trained;
-}
-
-static int first_weights(void *data, int shard, uint16_t *weights, struct ms_error *error) {
-  const struct model *m = data;
-  const struct ms_shard_layout *l = &m->layout[shard + 1];
-  for (int64_t i = 0; i < l->count; i++) {
-    uint64_t hash = (uint64_t)(l->begin + i + 1) * 0x9e3779b97f4a7c15u;
-    weights[i] = msk_f32_to_bf16((float)((double)(hash >> 40) / (1 << 24) - 0.5));
-  }
-  return 0;
-}
-
 static void open_model(struct model *m, const struct variant *v) {
   struct ms_error error = {0};
   struct ms_shard_store_params store = {.layers = LAYERS,
@@ -95,7 +65,7 @@ static void open_model(struct model *m, const struct variant *v) {
   ms_params_init(&m->params);
   m->params.type = MSK_BF16;
   for (int i = -1; i < LAYERS; i++)
-    add_shard(m, i, v->part);
+    fake_shard_add(&m->params, &m->layout[i + 1], i, 40, v->part);
   m->schedule = ms_schedule_params_default();
   for (int i = 0; i < LAYERS; i++) {
     m->counts[i] = m->layout[i + 1].count;
@@ -121,7 +91,7 @@ static void open_model(struct model *m, const struct variant *v) {
                ms_shard_store_open(&m->store, &store, m->compute.pool, &error) == 0,
            "%s: opened: %s", v->name, error.message);
   for (int i = -1; i < LAYERS; i++)
-    if (ms_shard_store_fill(m->store, i, first_weights, m, &error) < 0)
+    if (ms_shard_store_fill(m->store, i, fake_shard_weights, m->layout, &error) < 0)
       check_ok(0, "%s: filled: %s", v->name, error.message);
   params.store = m->store;
   check_ok(ms_streamer_open(&m->streamer, &params, &error) == 0, "%s: streamer: %s", v->name, error.message);
@@ -135,13 +105,6 @@ static void close_model(struct model *m) {
   ms_trace_release(&m->trace);
   for (int i = 0; i <= LAYERS; i++)
     free(m->x[i]);
-}
-
-static double weigh(const uint16_t *values, int64_t count, int64_t seed) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; i++)
-    sum += msk_bf16_to_f32(values[i]) * (double)((i * 7 + seed) % 13 - 6);
-  return sum / (double)count;
 }
 
 /* One pass over the layers; stop_at: the computing is cancelled before that layer. *out: what came out. */
@@ -164,11 +127,11 @@ static int pass(struct model *m, enum ms_dit_pass which, int stop_at, double *ou
     x = shard < 0 ? NULL : loan.x ? loan.x : m->x[shard];
     y = shard == LAYERS || !forward ? NULL : loan.y ? loan.y : m->x[shard + 1];
     if (forward && shard < 0) {
-      double w = weigh(loan.values, m->layout[0].count, m->step);
+      double w = fake_shard_weigh(loan.values, m->layout[0].count, m->step);
       for (int j = 0; j < INPUTS; j++)
         y[j] = (float)(w + (double)(j % 5) * 0.1);
     } else if (forward && shard < LAYERS) {
-      double w = weigh(loan.values, m->layout[shard + 1].count, m->step + shard);
+      double w = fake_shard_weigh(loan.values, m->layout[shard + 1].count, m->step + shard);
       for (int j = 0; j < INPUTS; j++)
         y[j] = (float)(x[j] * 0.9 + w * (1 + j % 3));
     } else if (forward) {
@@ -193,19 +156,6 @@ static int pass(struct model *m, enum ms_dit_pass which, int stop_at, double *ou
   return code;
 }
 
-static struct ms_update update_of(int64_t step, double norm) {
-  return (struct ms_update){.adamw = {.lr = 0.01,
-                                      .beta1 = 0.9,
-                                      .beta2 = 0.99,
-                                      .eps = 1e-8,
-                                      .decay = 0.1,
-                                      .correction1 = 1 - pow(0.9, (double)step + 1),
-                                      .correction2 = 1 - pow(0.99, (double)step + 1),
-                                      .grad_scale = norm > 1 ? 1 / norm : 1},
-                            .average = 0.7f,
-                            .seed = (uint32_t)step};
-}
-
 static int step(struct model *m, int stop_forward, int stop_backward, double *trail, struct ms_error *error) {
   const char *bad;
   struct ms_update update;
@@ -219,7 +169,7 @@ static int step(struct model *m, int stop_forward, int stop_backward, double *tr
   if (code < 0)
     return code;
   trail[1] = ms_streamer_norm(m->streamer, &bad);
-  update = update_of(m->step, trail[1]);
+  update = fake_shard_update(m->step, trail[1] > 1 ? 1 / trail[1] : 1);
   ms_streamer_put_update(m->streamer, &update);
   m->step++;
   return 0;
