@@ -147,7 +147,10 @@ static void compare(struct ms_bench_run *run, const struct stream_case *c,
 }
 
 int ms_bench_stream(struct ms_bench_run *run) {
-  int code = 0;
+  struct ms_disk_file file;
+  int code = ms_disk_file_open(&file, run->folder, 0, run->error); /* a folder that can be written? */
+  ms_disk_file_close(&file);
+  ms_pool_set_cancel(run->compute.pool, run->hooks ? run->hooks->cancel : NULL);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && code == 0; i++) {
     struct ms_streamer_stats stats[VARIANTS];
     struct stream_case c;
